@@ -1,0 +1,1 @@
+"""Frozen types and pure functions that every other room speaks in."""

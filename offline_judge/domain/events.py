@@ -1,0 +1,203 @@
+"""Everything that happens in a run, as a discriminated union on `event`.
+
+A trace is a sequence of these; results, live view, resume and index are folds over it. The
+writer stamps `seq` (gapless from 0 in each writer's file) and `time` (UTC, ISO 8601).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from offline_judge.domain.base import Frozen
+from offline_judge.domain.evidence import SearchHit
+from offline_judge.domain.judgment import Judgment, Outcome
+from offline_judge.domain.message import FinishReason, Timings, Usage
+from offline_judge.domain.sample import Sample
+
+
+class EventBase(Frozen):
+    """What every event has; `sample_id` is empty for events of the whole run."""
+
+    seq: int = 0
+    time: str = ""
+    sample_id: str = ""
+
+
+class RunStarted(EventBase):
+    """A process took up the run: for the first time, or to resume it."""
+
+    event: Literal["run_started"] = "run_started"
+    planned: int
+    reused: int = 0
+    resumed: bool = False
+
+
+class EngineStarted(EventBase):
+    """The engine became ready, for the first time or after a crash (`restart` counts those)."""
+
+    event: Literal["engine_started"] = "engine_started"
+    engine: str
+    version: str = ""
+    model: str = ""
+    window: int
+    slots: int
+    start_s: float = 0.0
+    restart: int = 0
+    reason: str = ""
+
+
+class SampleStarted(EventBase):
+    """A sample was taken up; carries it whole, so that a trace reads without its data file."""
+
+    event: Literal["sample_started"] = "sample_started"
+    sample: Sample
+
+
+class CallFinished(EventBase):
+    """One request to the judge, or its answer taken from the completion cache (`reused`).
+
+    The prompt is `template` (by hash, its source is in the blobs) filled with `values`, appended
+    to the prompt of call `follows` where that is not empty. `problem` says why an answer was not
+    accepted. For a reading of labels `masses` and `outside` are set and `text` is empty.
+    """
+
+    event: Literal["call_finished"] = "call_finished"
+    stage: str
+    round: int = 0
+    attempt: int = 0
+    template: str
+    template_hash: str
+    values: dict[str, Any] = Field(default_factory=dict)
+    follows: str = ""
+    prompt_hash: str
+    text: str = ""
+    masses: dict[str, float] | None = None
+    outside: float | None = None
+    finish_reason: FinishReason | None = None
+    seed: int = 0
+    usage: Usage
+    timings: Timings = Timings()
+    reused: bool = False
+    problem: str = ""
+
+
+class SearchFinished(EventBase):
+    """One search: its hits, or `error` where it failed (which is not "nothing found")."""
+
+    event: Literal["search_finished"] = "search_finished"
+    round: int = 0
+    query: str
+    provider: str
+    offset: int = 0
+    hits: tuple[SearchHit, ...] = ()
+    error: str = ""
+    seconds: float = 0.0
+
+
+class RoundFinished(EventBase):
+    """One round of SAGE as the memory keeps it; `fallback` says the query repeated itself."""
+
+    event: Literal["round_finished"] = "round_finished"
+    round: int
+    query: str
+    evidence_ids: tuple[str, ...] = ()
+    summary: str = ""
+    stance: str = ""
+    stance_masses: dict[str, float] = Field(default_factory=dict)
+    missing: str = ""
+    fallback: bool = False
+
+
+class SampleFinished(EventBase):
+    """The last event of a sample. `reason` and `detail` explain any outcome but `scored`."""
+
+    event: Literal["sample_finished"] = "sample_finished"
+    outcome: Outcome
+    judgment: Judgment | None = None
+    reason: str = ""
+    detail: str = ""
+    seconds: float = 0.0
+
+
+class WarningRaised(EventBase):
+    """Something a reader of the results must know."""
+
+    event: Literal["warning"] = "warning"
+    message: str
+
+
+class RunFinished(EventBase):
+    """The process let go of the run in good order."""
+
+    event: Literal["run_finished"] = "run_finished"
+    status: Literal["completed", "limit", "drained", "cancelled", "failed"]
+    message: str = ""
+
+
+class UnknownEvent(BaseModel):
+    """An event of a newer program, kept as it was read."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    event: str
+    seq: int = 0
+    time: str = ""
+    sample_id: str = ""
+
+
+Event = Annotated[
+    RunStarted
+    | EngineStarted
+    | SampleStarted
+    | CallFinished
+    | SearchFinished
+    | RoundFinished
+    | SampleFinished
+    | WarningRaised
+    | RunFinished,
+    Field(discriminator="event"),
+]
+AnyEvent = (
+    RunStarted
+    | EngineStarted
+    | SampleStarted
+    | CallFinished
+    | SearchFinished
+    | RoundFinished
+    | SampleFinished
+    | WarningRaised
+    | RunFinished
+    | UnknownEvent
+)
+
+_ADAPTER: TypeAdapter[Any] = TypeAdapter(Event)
+_KNOWN = frozenset(
+    {
+        "run_started",
+        "engine_started",
+        "sample_started",
+        "call_finished",
+        "search_finished",
+        "round_finished",
+        "sample_finished",
+        "warning",
+        "run_finished",
+    }
+)
+
+
+def parse_event(raw: dict[str, Any]) -> AnyEvent:
+    """Read one event; a kind or a shape this program does not know comes back as `UnknownEvent`.
+
+    Raises:
+        ValidationError: `raw` has no `event` name at all.
+    """
+    if raw.get("event") in _KNOWN:
+        try:
+            event: AnyEvent = _ADAPTER.validate_python(raw)
+        except ValidationError:
+            return UnknownEvent.model_validate(raw)
+        return event
+    return UnknownEvent.model_validate(raw)

@@ -1,0 +1,46 @@
+"""What a search finds and what a judge is shown of it."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from offline_judge.domain.base import Frozen
+
+
+class Passage(Frozen):
+    """A piece of a document.
+
+    Attributes:
+        id: Unique in its corpus, stable over rebuilds of the same content.
+        document_id: The document it was cut from.
+        title: The document's title.
+        text: The passage itself, `document[start:end]`.
+        start: Character offset of the first character in the document's text.
+        end: Character offset behind the last.
+        source: Where it comes from, `corpus:NAME` or a URL.
+    """
+
+    id: str
+    document_id: str
+    title: str
+    text: str
+    start: int = 0
+    end: int = 0
+    source: str = ""
+
+
+class SearchHit(Frozen):
+    """One result: rank from 1, and the provider's own score."""
+
+    rank: int
+    score: float
+    passage: Passage
+
+
+class EvidenceState(StrEnum):
+    """What the search came to. An outage (`FAILED`) is never told as `NONE_FOUND`."""
+
+    FOUND = "found"
+    NONE_FOUND = "none_found"
+    FAILED = "failed"
+    NOT_SEARCHED = "not_searched"

@@ -1,0 +1,123 @@
+"""What a run is: its manifest, written once, and its summary, derived from the trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import Field
+
+from offline_judge.domain.base import Frozen
+
+
+class SettingValue(Frozen):
+    """A setting as it was used, and where it came from: flag, environment, a file, default."""
+
+    value: Any
+    origin: str
+
+
+class DataSource(Frozen):
+    """The data file of a run: absolute path, SHA-256, rows read and rows skipped."""
+
+    path: str
+    sha256: str
+    format: str
+    rows: int
+    skipped: int = 0
+    mapping: dict[str, str] = Field(default_factory=dict)
+
+
+class ModelIdentity(Frozen):
+    """The weights behind a role: card name, file hash, engine and its version."""
+
+    name: str
+    sha256: str
+    engine: str
+    engine_version: str = ""
+    family: str = ""
+
+
+class RunManifest(Frozen):
+    """`run.json`: all that shapes the judgments of a run. Written once, atomically.
+
+    Attributes:
+        run_id: Unique, sorts by time.
+        created: UTC, ISO 8601.
+        method: Name in the method registry.
+        options: The method's own options, all of them.
+        data: The data file.
+        judge: The weights that judge.
+        search: Identity of the search provider, empty where the method does not search.
+        prompts: Template name to source hash.
+        settings: Every setting with its origin.
+        versions: Versions of this program and of the packages that matter.
+        leaves_machine: What is sent to other machines, and where; empty for a local run.
+    """
+
+    run_id: str
+    created: str
+    method: str
+    options: dict[str, Any] = Field(default_factory=dict)
+    data: DataSource
+    judge: ModelIdentity
+    search: dict[str, Any] = Field(default_factory=dict)
+    prompts: dict[str, str] = Field(default_factory=dict)
+    settings: dict[str, SettingValue] = Field(default_factory=dict)
+    versions: dict[str, str] = Field(default_factory=dict)
+    leaves_machine: tuple[str, ...] = ()
+
+
+class Agreement(Frozen):
+    """Agreement with people over the `n` samples that are both labelled and scored.
+
+    `kappa` is Cohen's kappa; None where it is undefined (one class only on both sides).
+    """
+
+    n: int
+    accuracy: float
+    kappa: float | None
+    unscored: int = 0
+
+
+class RunSummary(Frozen):
+    """`results.json`: counts and means over the trace, each with what they leave out.
+
+    Attributes:
+        run_id: The run.
+        status: `running`, `interrupted`, or the status of the last `run_finished`.
+        planned: Samples the run set out to judge.
+        outcomes: Outcome to number of samples.
+        reasons: Reason to number of samples that are not scored.
+        evidence_states: Evidence state to number of scored samples.
+        verdict_true: Scored samples judged correct.
+        agreement: Against labels, where there are any.
+        prompt_tokens: Tokens sent, reused completions excluded.
+        read_anew: Tokens of these the engine had to read.
+        completion_tokens: Tokens generated.
+        calls: Requests to the engine.
+        reused_calls: Answers from the completion cache.
+        searches: Searches made.
+        failed_searches: Searches that failed.
+        seconds: Time in which samples were worked on, summed over samples.
+        distinct_queries: Mean number of distinct queries a scored sample, None without searches.
+        fallback_rounds: Rounds that fell back to further ranks.
+    """
+
+    run_id: str
+    status: str
+    planned: int = 0
+    outcomes: dict[str, int] = Field(default_factory=dict)
+    reasons: dict[str, int] = Field(default_factory=dict)
+    evidence_states: dict[str, int] = Field(default_factory=dict)
+    verdict_true: int = 0
+    agreement: Agreement | None = None
+    prompt_tokens: int = 0
+    read_anew: int = 0
+    completion_tokens: int = 0
+    calls: int = 0
+    reused_calls: int = 0
+    searches: int = 0
+    failed_searches: int = 0
+    seconds: float = 0.0
+    distinct_queries: float | None = None
+    fallback_rounds: int = 0

@@ -1,0 +1,161 @@
+"""Settings with their origins: flag > environment > project file > user file > default."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, get_type_hints
+
+import platformdirs
+
+from offline_judge.errors import SettingsError
+
+APP = "offline-judge"
+ENV_PREFIX = "OFFLINE_JUDGE_"
+PROJECT_FILE = "offline-judge.toml"
+
+
+def _help(text: str, default: Any) -> Any:
+    return field(default=default, metadata={"help": text})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything a user can set that is not an option of one command.
+
+    Each field is also `OFFLINE_JUDGE_<NAME>` in the environment and a key of
+    `offline-judge.toml`; `origins` says for each where its value came from.
+    """
+
+    judge: str = _help("Name of the judge's model card.", "qwen2.5-coder-1.5b-instruct")
+    search: str = _help("Search provider, `corpus` or `corpus:NAME`.", "corpus")
+    lanes: int = _help("Samples judged at the same time; each lane has a slot per stage.", 1)
+    window: int = _help("Tokens a slot holds, prompt and output together.", 4096)
+    threads: int = _help("Threads of the engine; 0 takes the cores this process may use.", 0)
+    batch: int = _help("Tokens the engine reads at once; 0 fits it to about a second.", 0)
+    seed: int = _help("Seed of the first attempt of every generation.", 0)
+    cache: bool = _help("Keep completions for later runs; off keeps them for this run only.", True)
+    data_dir: str = _help("Runs, corpora and the installation's secret.", "")
+    cache_dir: str = _help("Completions and partial downloads; may be deleted at any time.", "")
+    models_dir: str = _help("Weights; by default `models` in the data directory.", "")
+    cards_dir: str = _help("More model cards of your own, TOML.", "")
+    prompts_dir: str = _help("Prompt templates that override the shipped ones.", "")
+    origins: Mapping[str, str] = field(default_factory=dict, compare=False)
+
+    @property
+    def data_path(self) -> Path:
+        """Where runs and corpora are."""
+        return Path(self.data_dir or platformdirs.user_data_dir(APP))
+
+    @property
+    def cache_path(self) -> Path:
+        """Where the completion cache and partial downloads are."""
+        return Path(self.cache_dir or platformdirs.user_cache_dir(APP))
+
+    @property
+    def models_path(self) -> Path:
+        """Where weights are."""
+        return Path(self.models_dir) if self.models_dir else self.data_path / "models"
+
+    @property
+    def runs_path(self) -> Path:
+        """Where run directories are."""
+        return self.data_path / "runs"
+
+    @property
+    def corpora_path(self) -> Path:
+        """Where corpora and their indexes are."""
+        return self.data_path / "corpora"
+
+    @property
+    def runtime_path(self) -> Path:
+        """Where control sockets are; short, because a socket's path holds about 100 bytes."""
+        base = os.environ.get("XDG_RUNTIME_DIR")
+        if base and len(base) < 60 and os.access(base, os.W_OK):
+            return Path(base) / APP
+        return Path("/tmp") / f"{APP}-{os.getuid()}"
+
+
+_FIELDS = {f.name: f for f in fields(Settings) if f.name != "origins"}
+_TYPES = {name: kind for name, kind in get_type_hints(Settings).items() if name in _FIELDS}
+_TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
+_MINIMUM = {"lanes": 1, "window": 256, "threads": 0, "batch": 0, "seed": 0}
+
+
+def load_settings(
+    flags: Mapping[str, Any] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    project_dir: Path | None = None,
+    user_file: Path | None = None,
+) -> Settings:
+    """Merge all sources of settings; a flag that is None does not count.
+
+    Raises:
+        SettingsError: an unknown key, or a value of the wrong type or range, with its place.
+    """
+    environ = os.environ if environ is None else environ
+    project_file = (project_dir or Path.cwd()) / PROJECT_FILE
+    user_file = user_file or Path(platformdirs.user_config_dir(APP)) / "config.toml"
+    values: dict[str, Any] = {}
+    origins: dict[str, str] = dict.fromkeys(_FIELDS, "default")
+    layers: list[tuple[str, Mapping[str, Any]]] = [
+        (str(user_file), _read_toml(user_file)),
+        (str(project_file), _read_toml(project_file)),
+        ("environment", _from_environment(environ)),
+        ("flag", {k: v for k, v in (flags or {}).items() if v is not None}),
+    ]
+    for origin, layer in layers:
+        for name, raw in layer.items():
+            place = f"{ENV_PREFIX}{name.upper()}" if origin == "environment" else origin
+            values[name] = _convert(name, raw, place)
+            origins[name] = place
+    return Settings(**values, origins=origins)
+
+
+def _read_toml(path: Path) -> Mapping[str, Any]:
+    try:
+        return tomllib.loads(path.read_text("utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise SettingsError(f"Cannot read settings: {error}", where=str(path)) from error
+
+
+def _from_environment(environ: Mapping[str, str]) -> Mapping[str, str]:
+    return {
+        key.removeprefix(ENV_PREFIX).lower(): value
+        for key, value in environ.items()
+        if key.startswith(ENV_PREFIX) and key.removeprefix(ENV_PREFIX).lower() in _FIELDS
+    }
+
+
+def _convert(name: str, raw: Any, place: str) -> Any:
+    if name not in _FIELDS:
+        close = get_close_matches(name, _FIELDS, n=1)
+        hint = f"Did you mean `{close[0]}`?" if close else f"Known: {', '.join(_FIELDS)}."
+        raise SettingsError(f"Unknown setting `{name}`", where=place, remedy=hint)
+    kind = _TYPES[name]
+    if kind is bool:
+        return _convert_bool(name, raw, place)
+    try:
+        value = kind(raw)
+    except (TypeError, ValueError):
+        raise SettingsError(
+            f"`{name}` must be of type {kind.__name__}, not {raw!r}", where=place
+        ) from None
+    if name in _MINIMUM and value < _MINIMUM[name]:
+        raise SettingsError(f"`{name}` must be at least {_MINIMUM[name]}, not {value}", where=place)
+    return value
+
+
+def _convert_bool(name: str, raw: Any, place: str) -> bool:
+    if isinstance(raw, bool):
+        return raw
+    if str(raw).lower() in _TRUE | _FALSE:
+        return str(raw).lower() in _TRUE
+    raise SettingsError(f"`{name}` must be true or false, not {raw!r}", where=place)
