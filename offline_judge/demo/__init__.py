@@ -1,0 +1,1 @@
+"""The twelve samples that the demo judges, `samples.jsonl`."""
