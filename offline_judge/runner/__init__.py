@@ -1,0 +1,1 @@
+"""The run loop: planning, lanes, limits, stopping, and what a watcher is told meanwhile."""

@@ -1,0 +1,120 @@
+"""Where a run stands, computed from its events as they are recorded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from offline_judge.domain.events import (
+    AnyEvent,
+    CallFinished,
+    RoundFinished,
+    SampleFinished,
+    SampleStarted,
+    SearchFinished,
+)
+from offline_judge.domain.judgment import Outcome
+from offline_judge.domain.progress import Progress
+
+_FINAL = (Outcome.SCORED, Outcome.UNSCORED, Outcome.ERROR)
+
+
+class Meter:
+    """Counts a run's events into its `Progress`.
+
+    Args:
+        planned: Samples of the run, reused ones included.
+        reused: Samples an earlier process finished.
+        reused_unscored: Of these, samples without a verdict.
+        time_limit_s: Seconds after which no new sample is taken; None without a limit.
+        clock: Monotonic seconds.
+    """
+
+    def __init__(
+        self,
+        planned: int,
+        *,
+        reused: int = 0,
+        reused_unscored: int = 0,
+        time_limit_s: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._planned = planned
+        self._reused = reused
+        self._unscored = reused_unscored
+        self._limit = time_limit_s
+        self._clock = clock
+        self._began: float | None = None
+        self._finished = 0
+        self._written = 0
+        self._write_s = 0.0
+        self._read_anew = 0
+        self._doing: dict[str, str] = {}
+        self._lanes: dict[str, str] = {}
+
+    def event(self, event: AnyEvent) -> None:
+        """Count one event."""
+        if isinstance(event, SampleStarted):
+            self._began = self._clock() if self._began is None else self._began
+            self._doing[event.sample_id] = "starting"
+        elif isinstance(event, SampleFinished):
+            self._sample_finished(event)
+        elif isinstance(event, CallFinished):
+            self._call_finished(event)
+        elif isinstance(event, SearchFinished):
+            self._do(event.sample_id, f"found {len(event.hits)} passages")
+        elif isinstance(event, RoundFinished):
+            self._do(event.sample_id, f"finished round {event.round + 1}")
+
+    def assign(self, lane: int, sample_id: str) -> None:
+        """Say which sample a lane works on, so that `watch` can name it."""
+        self._lanes[str(lane)] = sample_id
+
+    def watch(self, affinity: str, doing: str) -> None:
+        """Note what the request of an affinity (`lane/stage`) does now."""
+        lane, _, stage = affinity.partition("/")
+        if lane in self._lanes:
+            self._do(self._lanes[lane], f"{stage}: {doing}")
+
+    def snapshot(self) -> Progress:
+        """Where the run stands now."""
+        elapsed = 0.0 if self._began is None else self._clock() - self._began
+        rate = self._finished / elapsed if elapsed > 0 else 0.0
+        return Progress(
+            planned=self._planned,
+            finished=self._reused + self._finished,
+            unscored=self._unscored,
+            elapsed_s=elapsed,
+            samples_per_minute=60 * rate,
+            left_s=self._left(elapsed, rate),
+            tokens_per_s=self._written / self._write_s if self._write_s > 0 else 0.0,
+            read_anew=self._read_anew,
+            in_flight=dict(self._doing),
+        )
+
+    def _left(self, elapsed: float, rate: float) -> float | None:
+        if rate <= 0:
+            return None
+        left = max(0, self._planned - self._reused - self._finished) / rate
+        return left if self._limit is None else min(left, max(0.0, self._limit - elapsed))
+
+    def _do(self, sample_id: str, doing: str) -> None:
+        if sample_id in self._doing:
+            self._doing[sample_id] = doing
+
+    def _sample_finished(self, event: SampleFinished) -> None:
+        self._doing.pop(event.sample_id, None)
+        if event.outcome in _FINAL:
+            self._finished += 1
+            self._unscored += event.outcome is not Outcome.SCORED
+
+    def _call_finished(self, event: CallFinished) -> None:
+        self._do(
+            event.sample_id, f"{event.stage}: {'taken from the cache' if event.reused else 'done'}"
+        )
+        if event.reused:
+            return
+        self._read_anew += event.usage.read_anew
+        if event.timings.generate_s > 0:
+            self._written += event.usage.completion_tokens
+            self._write_s += event.timings.generate_s
