@@ -1,0 +1,209 @@
+"""What a run sets out to judge: limits, what a resumed run reuses, and what forbids resuming."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+
+from offline_judge.domain.events import SampleFinished
+from offline_judge.domain.judgment import Outcome
+from offline_judge.domain.run import DataSource, RunManifest
+from offline_judge.domain.sample import Sample
+from offline_judge.errors import RunChangedError
+
+Group = tuple[Sample, ...]
+KEPT = (Outcome.SCORED, Outcome.UNSCORED)
+"""Outcomes that stand; a sample that ended otherwise is judged again on resume."""
+
+_NEW_RUN = "Start a new run with `offline-judge run`."
+_FIRST = 3
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What one process of a run does.
+
+    Attributes:
+        groups: Samples to judge now, those of one question together.
+        planned: Samples of the run within its limit, reused ones included.
+        reused: Samples whose outcome stands.
+        reused_unscored: Of these, samples without a verdict.
+        limited: The limit leaves samples of the data file out.
+        notes: What is reused or judged anew and why, one sentence each.
+    """
+
+    groups: tuple[Group, ...]
+    planned: int
+    reused: int = 0
+    reused_unscored: int = 0
+    limited: bool = False
+    notes: tuple[str, ...] = ()
+
+    @property
+    def samples(self) -> tuple[Sample, ...]:
+        """Samples to judge now, in order."""
+        return tuple(chain.from_iterable(self.groups))
+
+
+@dataclass(frozen=True)
+class Done:
+    """What earlier processes of a run recorded: samples taken up, and how they ended."""
+
+    samples: Mapping[str, Sample]
+    finished: Mapping[str, SampleFinished]
+
+
+NOTHING = Done({}, {})
+
+
+def make_plan(groups: Sequence[Group], *, limit: int | None = None, done: Done = NOTHING) -> Plan:
+    """Take the first `limit` samples and leave out those whose outcome stands.
+
+    Args:
+        groups: All samples in the run's order.
+        limit: Samples of the run at most, reused ones included; None takes all.
+        done: What earlier processes recorded.
+    """
+    within = _first(groups, limit)
+    planned = sum(map(len, within))
+    total = sum(map(len, groups))
+    why: Counter[str] = Counter()
+    left: list[Group] = []
+    unscored = 0
+    for group in within:
+        anew = []
+        for sample in group:
+            state = _standing(sample, done)
+            why[state] += 1
+            unscored += state == "kept" and done.finished[sample.id].outcome is not Outcome.SCORED
+            if state != "kept":
+                anew.append(sample)
+        if anew:
+            left.append(tuple(anew))
+    notes = _notes(why) if done.samples or done.finished else []
+    if planned < total:
+        notes.append(f"{total - planned} more samples lie beyond the limit of {limit}.")
+    return Plan(tuple(left), planned, why["kept"], unscored, planned < total, tuple(notes))
+
+
+def check_data(
+    recorded: DataSource, now: DataSource, samples: Iterable[Sample], done: Done
+) -> None:
+    """Refuse a data file that is not the one the run began with.
+
+    Raises:
+        RunChangedError: its content differs; names what changed among the samples taken up.
+    """
+    if recorded.sha256 == now.sha256:
+        return
+    current = {sample.id: sample.content_key() for sample in samples}
+    gone = [name for name in done.samples if name not in current]
+    changed = [
+        name
+        for name, sample in done.samples.items()
+        if name in current and current[name] != sample.content_key()
+    ]
+    raise RunChangedError(
+        f"The data file is not the one this run began with: it had {recorded.rows} rows and has "
+        f"{now.rows}; {_fate(len(done.samples), changed, gone)}.",
+        where=now.path,
+        remedy=f"Restore the file as it was and resume, or: {_NEW_RUN}",
+    )
+
+
+def check_same_judge(recorded: RunManifest, now: RunManifest) -> tuple[str, ...]:
+    """Refuse to go on with something else judging: that would be two judges in one figure.
+
+    Returns:
+        Differences that do not forbid resuming but that a reader should know, a sentence each.
+
+    Raises:
+        RunChangedError: weights, prompts, options or what is searched differ.
+    """
+    differences = [
+        what
+        for what, before, after in (
+            ("the weights of the judge", recorded.judge.sha256, now.judge.sha256),
+            ("the options of the method", recorded.options, now.options),
+            (
+                "the prompts " + _changed_keys(recorded.prompts, now.prompts),
+                recorded.prompts,
+                now.prompts,
+            ),
+            ("what is searched", recorded.search, now.search),
+        )
+        if before != after
+    ]
+    if differences:
+        raise RunChangedError(
+            f"Since this run began, {' and '.join(differences)} changed; "
+            "going on would mix two judges in one figure.",
+            where=recorded.run_id,
+            remedy=f"Undo the change and resume, or: {_NEW_RUN}",
+        )
+    return tuple(
+        f"{name} was {recorded.versions[name]} when the run began and is {version} now."
+        for name, version in now.versions.items()
+        if recorded.versions.get(name, version) != version
+    )
+
+
+def _first(groups: Sequence[Group], limit: int | None) -> list[Group]:
+    if limit is None:
+        return list(groups)
+    taken: list[Group] = []
+    for group in groups:
+        if limit <= 0:
+            break
+        taken.append(group[:limit])
+        limit -= len(group)
+    return taken
+
+
+def _standing(sample: Sample, done: Done) -> str:
+    if sample.id not in done.samples:
+        return "new"
+    if done.samples[sample.id].content_key() != sample.content_key():
+        return "other content"
+    finished = done.finished.get(sample.id)
+    if finished is None:
+        return "interrupted"
+    return "kept" if finished.outcome in KEPT else str(finished.outcome)
+
+
+def _notes(why: Counter[str]) -> list[str]:
+    wording = (
+        ("kept", "reused {n}: already judged."),
+        ("error", "judging again {n}: ended in an error."),
+        ("cancelled", "judging again {n}: cancelled before."),
+        ("interrupted", "judging again {n}: interrupted in the middle."),
+        ("other content", "judging again {n}: read differently from the data file than before."),
+        ("new", "not yet started: {n}."),
+    )
+    return [text.format(n=why[state]) for state, text in wording if why[state]]
+
+
+def _fate(taken: int, changed: Sequence[str], gone: Sequence[str]) -> str:
+    if not changed and not gone:
+        return (
+            f"the {taken} samples taken up so far are all there as they were, so rows were added "
+            "or others edited"
+        )
+    return (
+        f"of the {taken} samples taken up so far {_named(changed)} changed and "
+        f"{_named(gone)} are gone"
+    )
+
+
+def _named(names: Sequence[str]) -> str:
+    if not names:
+        return "0"
+    more = ", ..." if len(names) > _FIRST else ""
+    return f"{len(names)} ({', '.join(names[:_FIRST])}{more})"
+
+
+def _changed_keys(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    names = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
+    return f"({', '.join(names)})"
