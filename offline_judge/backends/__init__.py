@@ -1,0 +1,1 @@
+"""Inference engines, one file each, and the process and wire code they share."""

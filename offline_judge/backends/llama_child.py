@@ -1,0 +1,111 @@
+"""The engine's process: holds the model and serves HTTP on loopback until its pipe ends.
+
+Run as a file, with the standard library and xllamacpp only, so that it starts fast and nothing
+of this program is loaded twice. Its one line of JSON on stdin (`ChildConfig` of `engine.py`)
+carries the key, which so never shows in a process list. Phases go to stdout, one JSON object a
+line; the engine's log goes to stderr.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import signal
+import sys
+import threading
+from typing import Any, NoReturn
+
+_PR_SET_PDEATHSIG = 1
+
+
+def main() -> int:
+    """Start the server and wait for the end of stdin."""
+    _die_with_parent()
+    line = sys.stdin.buffer.readline()
+    if not line:
+        return 0
+    config = json.loads(line)
+    # The parent may have died before the death signal was asked for: then somebody else is now.
+    if os.getppid() != config["parent_pid"]:
+        return 0
+    report = _take_stdout()
+    watcher = threading.Thread(target=_exit_at_end_of_pipe, daemon=True)
+    watcher.start()
+    _tell(report, phase="import")
+    import xllamacpp
+
+    _tell(report, phase="load", version=xllamacpp.__version__)
+    try:
+        server = xllamacpp.Server(_params(xllamacpp, config))
+    except RuntimeError as error:
+        _tell(report, phase="failed", error=str(error))
+        return 1
+    _tell(report, phase="ready", address=server.listening_address)
+    watcher.join()
+    return 0
+
+
+def _die_with_parent() -> None:
+    """Ask Linux for SIGKILL when the thread that spawned this process ends."""
+    if sys.platform != "linux":
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+
+
+def _take_stdout() -> int:
+    """Keep stdout for phases: whatever native code prints there goes to stderr instead."""
+    report = os.dup(1)
+    os.dup2(2, 1)
+    return report
+
+
+def _exit_at_end_of_pipe() -> NoReturn:
+    while True:
+        try:
+            if not os.read(0, 4096):
+                break
+        except OSError:
+            break
+    # Nothing here needs tidying up, and native threads would delay an orderly exit.
+    os._exit(0)
+
+
+def _tell(report: int, **fields: Any) -> None:
+    os.write(report, json.dumps(fields).encode() + b"\n")
+
+
+def _params(xllamacpp: Any, config: dict[str, Any]) -> Any:
+    params = xllamacpp.CommonParams()
+    params.model.path = config["model_path"]
+    params.n_parallel = config["slots"]
+    params.n_ctx = config["window"] * config["slots"]
+    params.n_batch = params.n_ubatch = config["batch"]
+    params.cpuparams.n_threads = config["threads"]
+    params.cpuparams_batch.n_threads = config["threads"]
+    # Never a smaller window than asked for, never a shifted one: overflow is an error.
+    params.fit_params = False
+    params.ctx_shift = False
+    params.kv_unified = False
+    # Answers of other requests have leaked out of the host-memory prompt cache.
+    params.cache_ram_mib = 0
+    params.cache_idle_slots = False
+    params.hostnames = ["127.0.0.1"]
+    params.port = 0
+    # A kept-alive connection holds a thread, so every connection of the client needs one.
+    params.n_threads_http = config["connections"] + 2
+    params.api_keys = [config["api_key"]]
+    params.cors_origins = params.cors_methods = params.cors_headers = ""
+    params.cors_credentials = False
+    params.ui = False
+    params.endpoint_slots = True
+    params.endpoint_metrics = params.endpoint_props = False
+    params.offline = True
+    params.use_jinja = True
+    params.warmup = True
+    return params
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""What an engine is started with."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+# Largest size (billions of parameters) and the prompt tokens such a model reads in about a
+# second on two cores. A cancelled prompt is noticed between batches only, so a batch is kept
+# to about that second; larger batches read no faster on a CPU.
+_BATCHES = ((0.2, 256), (0.7, 128), (2.0, 64), (math.inf, 32))
+
+
+@dataclass(frozen=True)
+class EngineOptions:
+    """One engine for one model.
+
+    Attributes:
+        model_path: The GGUF file.
+        model_name: Name for messages.
+        window: Tokens one slot holds, prompt and output together.
+        slots: Requests worked on at once; memory for `window * slots` tokens is taken.
+        threads: Threads to compute with; 0 takes the cores this process may use.
+        batch: Prompt tokens read at once; 0 takes what the model reads in about a second.
+        system_role: The chat template takes a system turn and repeated roles.
+        parameters_b: Billions of parameters.
+    """
+
+    model_path: Path
+    model_name: str
+    window: int = 4096
+    slots: int = 1
+    threads: int = 0
+    batch: int = 0
+    system_role: bool = True
+    parameters_b: float = 1.5
+
+    def chosen_batch(self) -> int:
+        """Prompt tokens read at once, never fewer than slots that generate together."""
+        fitting = next(size for limit, size in _BATCHES if self.parameters_b <= limit)
+        return max(self.batch or fitting, self.slots)
+
+    def chosen_threads(self) -> int:
+        """Threads the engine computes with."""
+        return self.threads or usable_cores()
+
+
+def usable_cores(cpu_max: Path = Path("/sys/fs/cgroup/cpu.max")) -> int:
+    """Cores this process may use: its affinity, and its control group's quota where it has one."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    cores = len(affinity(0)) if affinity else (os.cpu_count() or 1)
+    try:
+        quota, period = cpu_max.read_text("ascii").split()[:2]
+        if quota != "max":
+            cores = min(cores, math.ceil(int(quota) / int(period)))
+    except (OSError, ValueError):
+        pass
+    return max(cores, 1)

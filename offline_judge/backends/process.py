@@ -1,0 +1,212 @@
+"""A supervised child process: spawned, watched while it starts, ended for certain."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import signal
+import sys
+from collections import deque
+from collections.abc import AsyncIterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from offline_judge.errors import BackendStartError
+from offline_judge.protocols import StartListener
+
+_TAIL_LINES = 200
+_TERMINATE_S = 5.0
+
+
+@dataclass(frozen=True)
+class ChildSpec:
+    """What to run.
+
+    Attributes:
+        script: A Python file that reads one line of JSON from stdin and reports its phases, one
+            JSON object a line, on stdout; `ready` is the last, `failed` may come instead.
+        config: That line.
+        name: For messages.
+        phase_timeouts_s: Longest wait from one phase to the next, by phase.
+    """
+
+    script: Path
+    config: Mapping[str, Any]
+    name: str
+    phase_timeouts_s: Mapping[str, float]
+
+
+class ChildProcess:
+    """One child, in a session of its own so that a terminal's Ctrl-C does not reach it.
+
+    The child ends with its stdin. Where the system can tell it that its parent died, that follows
+    the thread that spawned it: call `start` from a thread that lives as long as the run.
+    """
+
+    def __init__(self, spec: ChildSpec) -> None:
+        self._spec = spec
+        self._process: asyncio.subprocess.Process | None = None
+        self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
+        self._readers: list[asyncio.Task[None]] = []
+        self._phases: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+
+    @property
+    def alive(self) -> bool:
+        """The process was started and has not ended."""
+        return self._process is not None and self._process.returncode is None
+
+    @property
+    def pid(self) -> int | None:
+        """Process id, None before the start."""
+        return self._process.pid if self._process else None
+
+    @property
+    def exit_text(self) -> str:
+        """How it ended, in words."""
+        code = self._process.returncode if self._process else None
+        if code is None:
+            return "it is running"
+        if code < 0:
+            return f"killed by {signal.Signals(-code).name}"
+        return f"exit status {code}"
+
+    def tail(self, lines: int = _TAIL_LINES) -> str:
+        """The last lines of its stderr."""
+        return "\n".join(list(self._tail)[-lines:])
+
+    def complaints(self, lines: int = 4) -> str:
+        """The last lines its log marks as errors, else its last lines of any kind."""
+        errors = [line.split(" E ", 1)[1] for line in self._tail if " E " in line]
+        return "; ".join((errors or list(self._tail))[-lines:])
+
+    async def start(self, listener: StartListener) -> dict[str, Any]:
+        """Spawn, and wait until it is ready; gives its phases' fields, merged.
+
+        Raises:
+            BackendStartError: it ended, or stayed in one phase for too long; it is gone then.
+        """
+        listener("spawn", self._spec.name)
+        try:
+            await self._spawn()
+            return await self._await_ready(listener)
+        except BaseException:
+            await self.stop(graceful=False)
+            raise
+
+    async def wait(self) -> None:
+        """Wait until it has ended and its output is read."""
+        if self._process is not None:
+            await self._process.wait()
+            await asyncio.wait(self._readers, timeout=1.0)
+
+    async def stop(self, *, graceful: bool = True) -> None:
+        """End it: close stdin, then SIGTERM, then SIGKILL. Safe to call twice."""
+        process = self._process
+        if process is None:
+            return
+        if graceful:
+            if process.stdin is not None:
+                process.stdin.close()
+            if not await self._ended_within(_TERMINATE_S):
+                self._signal(signal.SIGTERM)
+                await self._ended_within(_TERMINATE_S)
+        self.kill()
+        await self.wait()
+        for reader in self._readers:
+            reader.cancel()
+        await asyncio.gather(*self._readers, return_exceptions=True)
+
+    def kill(self) -> None:
+        """Send SIGKILL; `wait` tells when it is gone."""
+        self._signal(signal.SIGKILL)
+
+    async def _spawn(self) -> None:
+        spec = self._spec
+        try:
+            # -P: no file that lies beside the script or in the working directory is imported.
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-P",
+                str(spec.script),
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise BackendStartError(f"Cannot start {spec.name}: {error}") from error
+        self._process = process
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._readers = [
+            asyncio.create_task(self._read_phases(process.stdout)),
+            asyncio.create_task(self._read_log(process.stderr)),
+        ]
+        # A child that is gone already is noticed by `_await_ready`, with its words.
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            process.stdin.write(json.dumps(dict(spec.config)).encode() + b"\n")
+            await process.stdin.drain()
+
+    async def _await_ready(self, listener: StartListener) -> dict[str, Any]:
+        phase, merged = "spawn", dict[str, Any]()
+        while phase != "ready":
+            limit = self._spec.phase_timeouts_s.get(phase, 60.0)
+            try:
+                message = await asyncio.wait_for(self._phases.get(), limit)
+            except TimeoutError:
+                raise BackendStartError(
+                    f"{self._spec.name} stayed in phase `{phase}` for {limit:.0f} s",
+                    where=self.complaints(),
+                ) from None
+            if message is None or message.get("phase") == "failed":
+                await self.wait()
+                raise BackendStartError(
+                    f"{self._spec.name} did not start ({self.exit_text})", where=self.complaints()
+                )
+            phase = str(message.pop("phase", phase))
+            merged |= message
+            if phase != "ready":
+                listener(phase, self._spec.name)
+        return merged
+
+    async def _read_phases(self, stream: asyncio.StreamReader) -> None:
+        async for line in _lines(stream):
+            try:
+                message = json.loads(line)
+            except ValueError:
+                self._tail.append(line)
+                continue
+            if isinstance(message, dict):
+                self._phases.put_nowait(message)
+        self._phases.put_nowait(None)
+
+    async def _read_log(self, stream: asyncio.StreamReader) -> None:
+        async for line in _lines(stream):
+            self._tail.append(line)
+
+    async def _ended_within(self, seconds: float) -> bool:
+        assert self._process is not None
+        try:
+            await asyncio.wait_for(self._process.wait(), seconds)
+        except TimeoutError:
+            return False
+        return True
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self._process is not None and self._process.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self._process.send_signal(number)
+
+
+async def _lines(stream: asyncio.StreamReader) -> AsyncIterator[str]:
+    """Lines of any length; the rest at the end of the stream counts as one."""
+    rest = b""
+    while chunk := await stream.read(65536):
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line.decode("utf-8", "replace")
+    if rest:
+        yield rest.decode("utf-8", "replace")

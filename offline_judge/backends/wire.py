@@ -1,0 +1,137 @@
+"""One HTTP and server-sent-events client for every server dialect."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import httpx
+
+from offline_judge.errors import BackendCrashedError, BackendResponseError, ContextOverflowError
+
+# Answers that need no generation: they are late only when the server is stuck.
+_PLAIN_TIMEOUT_S = 60.0
+_OVERFLOW = "exceed_context_size_error"
+
+
+class Wire:
+    """A client of one server: kept-alive connections, key, no proxies, errors in our own tree.
+
+    A stream has no read time-out, because a request may queue: whoever supervises the server
+    reads `streams` and `silent_s` instead.
+    """
+
+    def __init__(self, address: str, api_key: str, connections: int) -> None:
+        self._client = httpx.AsyncClient(
+            base_url=address,
+            headers={"Authorization": f"Bearer {api_key}"},
+            timeout=httpx.Timeout(_PLAIN_TIMEOUT_S, connect=10.0, pool=None),
+            limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
+            trust_env=False,
+        )
+        self.streams = 0
+        self._last_event = time.monotonic()
+
+    @property
+    def silent_s(self) -> float:
+        """Seconds since any open stream brought an event; 0 while none is open."""
+        return time.monotonic() - self._last_event if self.streams else 0.0
+
+    async def get(self, path: str) -> Any:
+        """JSON of a GET request."""
+        return await self._plain("GET", path, None)
+
+    async def post(self, path: str, body: Any) -> Any:
+        """JSON of a POST request."""
+        return await self._plain("POST", path, body)
+
+    @asynccontextmanager
+    async def stream(self, path: str, body: Any) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+        """POST, and iterate over the events' JSON; leaving the context closes the connection.
+
+        Raises:
+            ContextOverflowError: the server says that prompt and window do not fit.
+            BackendResponseError: another refusal, or an event that is no JSON object.
+            BackendCrashedError: the connection broke.
+        """
+        timeout = httpx.Timeout(_PLAIN_TIMEOUT_S, connect=10.0, read=None, pool=None)
+        if not self.streams:
+            self._last_event = time.monotonic()
+        self.streams += 1
+        try:
+            async with self._client.stream("POST", path, json=body, timeout=timeout) as response:
+                if response.status_code != httpx.codes.OK:
+                    await response.aread()
+                    raise _refusal(path, response)
+                yield self._events(path, response)
+        except httpx.TransportError as error:
+            raise _broken(path, error) from error
+        finally:
+            self.streams -= 1
+
+    async def close(self) -> None:
+        """Drop all connections."""
+        await self._client.aclose()
+
+    async def _plain(self, method: str, path: str, body: Any) -> Any:
+        try:
+            response = await self._client.request(method, path, json=body)
+        except httpx.TransportError as error:
+            raise _broken(path, error) from error
+        if response.status_code != httpx.codes.OK:
+            raise _refusal(path, response)
+        try:
+            return response.json()
+        except ValueError as error:
+            raise BackendResponseError(f"No JSON in the answer: {error}", where=path) from error
+
+    async def _events(self, path: str, response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
+        async for line in _lines(response):
+            # Comments are sent by a thread of their own and prove no progress.
+            field, _, value = line.partition(b":")
+            if field not in (b"data", b"error") or value.strip() == b"[DONE]":
+                continue
+            self._last_event = time.monotonic()
+            try:
+                event = json.loads(value)
+            except ValueError as error:
+                raise BackendResponseError(f"An event is no JSON: {error}", where=path) from error
+            if not isinstance(event, dict):
+                raise BackendResponseError(f"An event is no object: {value!r}", where=path)
+            if "error" in event or field == b"error":
+                raise _error(path, event.get("error", event), "in the stream")
+            yield event
+
+
+async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:
+    # Not httpx's own line iterator: that one also splits at U+2028, U+0085 and their like, which
+    # a model may well write and the server sends unescaped.
+    rest = b""
+    async for chunk in response.aiter_bytes():
+        *lines, rest = (rest + chunk).split(b"\n")
+        for line in lines:
+            yield line.rstrip(b"\r")
+
+
+def _refusal(path: str, response: httpx.Response) -> BackendResponseError | ContextOverflowError:
+    try:
+        error = response.json()["error"]
+    except (ValueError, KeyError, TypeError):
+        error = response.text[:500]
+    return _error(path, error, f"HTTP {response.status_code}")
+
+
+def _error(path: str, error: Any, how: str) -> BackendResponseError | ContextOverflowError:
+    kind = error.get("type", "") if isinstance(error, dict) else ""
+    words = error.get("message", error) if isinstance(error, dict) else error
+    if kind == _OVERFLOW:
+        return ContextOverflowError(str(words), where=path)
+    return BackendResponseError(f"The engine refused ({how}): {words}", where=path)
+
+
+def _broken(path: str, error: httpx.TransportError) -> BackendCrashedError:
+    words = str(error) or type(error).__name__
+    return BackendCrashedError(f"The connection to the engine broke: {words}", where=path)
