@@ -68,8 +68,9 @@ _narrate() {
   while IFS= read -r line; do
     printf '%s\n' "$line" >>"$1"
     case $line in
-      Collecting\ * | Obtaining\ * | Installing\ collected\ * | *error* | *ERROR*)
-        say "   ${line:0:110}"
+      *"dependencies: started" | Collecting\ * | *Downloading\ * | Installing\ * | *error* | *ERROR*)
+        line=${line%% (from*}
+        say "   ${line:0:100}"
         ;;
     esac
   done
