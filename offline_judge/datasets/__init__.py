@@ -1,0 +1,1 @@
+"""Data files in, samples out."""

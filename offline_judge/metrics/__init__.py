@@ -1,0 +1,1 @@
+"""Figures over judged samples; pure functions."""

@@ -1,0 +1,1 @@
+"""Finding evidence: corpora on this machine and the search over them."""

@@ -1,0 +1,1 @@
+"""Corpora: documents, passages, and the index built of them."""

@@ -1,0 +1,1 @@
+"""Search providers, one file each."""
