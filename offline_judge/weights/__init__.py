@@ -1,0 +1,1 @@
+"""Weights on this machine: model cards, verified download, GGUF headers and the local store."""

