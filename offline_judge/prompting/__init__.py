@@ -1,0 +1,1 @@
+"""Strict prompt templates, fencing of untrusted text, and the parsing of answers."""

@@ -1,0 +1,28 @@
+"""Owns the split of a model's output into its thinking and its final channel."""
+
+from __future__ import annotations
+
+from offline_judge.domain.judgment import UnscoredReason
+from offline_judge.errors import UnscoredError
+
+_MARKS = (("<think>", "</think>"), ("[THINK]", "[/THINK]"))
+
+
+def split_thinking(text: str) -> tuple[str, str]:
+    """Split raw output into (thinking, final); only the final channel may ever be parsed.
+
+    The final channel is what stands behind the last closing mark, whether or not an opening
+    mark was seen: some models start inside the block. Thinking may quote verdicts and marks.
+
+    Raises:
+        UnscoredError: truncated, where a block was opened and never closed.
+    """
+    thinking, final = "", text
+    for opening, closing in _MARKS:
+        before, found, after = final.rpartition(closing)
+        if found:
+            thinking += before.strip().removeprefix(opening).strip()
+            final = after
+        if final.lstrip().startswith(opening):
+            raise UnscoredError(UnscoredReason.TRUNCATED, f"the thinking block has no {closing}")
+    return thinking, final.strip()
