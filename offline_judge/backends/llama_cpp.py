@@ -147,7 +147,7 @@ class LlamaCppBackend:
         turns = messages if self._options.system_role else _without_system(messages)
         body = {
             "messages": [turn.model_dump() for turn in turns],
-            "chat_template_kwargs": {"enable_thinking": thinking},
+            "chat_template_kwargs": {self._options.thinking_switch: thinking},
         }
         text = str((await self._post("/apply-template", body))["prompt"])
         ids = await self._tokenize(text, whole=True)

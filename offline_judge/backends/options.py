@@ -26,6 +26,7 @@ class EngineOptions:
         batch: Prompt tokens read at once; 0 takes what the model reads in about a second.
         system_role: The chat template takes a system turn and repeated roles.
         parameters_b: Billions of parameters.
+        thinking_switch: The chat template's variable that turns thinking on and off.
     """
 
     model_path: Path
@@ -36,6 +37,7 @@ class EngineOptions:
     batch: int = 0
     system_role: bool = True
     parameters_b: float = 1.5
+    thinking_switch: str = "enable_thinking"
 
     def chosen_batch(self) -> int:
         """Prompt tokens read at once, never fewer than slots that generate together."""
