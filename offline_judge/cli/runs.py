@@ -1,0 +1,166 @@
+"""`runs`: what there is, what came out of one, and its rows for other programs."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from offline_judge.cli import output
+from offline_judge.cli.lazy import LazyGroup
+from offline_judge.cli.session import Session, output_options
+from offline_judge.cli.visible import shorten, visible
+from offline_judge.errors import StorageError
+
+if TYPE_CHECKING:
+    from offline_judge.api import RunView
+
+SHOWN_ROWS = 20
+
+
+@click.group(cls=LazyGroup)
+def runs() -> None:
+    """List, show and export runs."""
+
+
+@runs.command("list")
+@output_options
+@click.pass_obj
+def list_runs(session: Session) -> None:
+    """List all runs, the newest first."""
+    from offline_judge import api
+
+    views = list(api.list_runs(session.settings()))
+    if session.json:
+        output.rows(_entry(view) for view in views)
+        return
+    if not views:
+        session.diagnostics.note("There are no runs yet. Try: offline-judge demo")
+        return
+    columns = [output.Column(name) for name in ("run", "started", "method", "judge", "status")]
+    entries = [_entry(view) for view in views]
+    output.table(
+        [*columns, output.Column("done", right=True)],
+        (
+            [str(entry[column.title if column.title != "run" else "id"]) for column in columns]
+            + [f"{entry['finished']}/{entry['planned']}"]
+            for entry in entries
+        ),
+    )
+
+
+def _entry(view: RunView) -> dict[str, Any]:
+    manifest, summary = view.manifest, view.summary
+    return {
+        "id": manifest.run_id,
+        "started": manifest.created,
+        "method": manifest.method,
+        "judge": manifest.judge.name,
+        "status": summary.status,
+        "planned": summary.planned,
+        "finished": sum(summary.outcomes.values()),
+        "outcomes": summary.outcomes,
+    }
+
+
+@runs.command("show")
+@click.argument("run_id", metavar="RUN")
+@output_options
+@click.pass_obj
+def show_run(session: Session, run_id: str) -> None:
+    """Show what came out of RUN, and its first rows."""
+    from offline_judge import api
+    from offline_judge.cli.summary import manifest_pairs, summary_pairs
+
+    view = api.load_run(run_id, session.settings())
+    if session.json:
+        output.document({"manifest": view.manifest, "summary": view.summary, "rows": view.rows})
+        return
+    output.pairs([*manifest_pairs(view.manifest), *summary_pairs(view.summary)])
+    if not view.rows:
+        return
+    output.text()
+    columns = [output.Column(name) for name in ("sample", "label", "verdict")]
+    columns += [output.Column("probability", right=True), output.Column("outcome")]
+    columns.append(output.Column("question"))
+    output.table(columns, (_cells(row) for row in view.rows[:SHOWN_ROWS]))
+    more = len(view.rows) - SHOWN_ROWS
+    if more > 0:
+        session.diagnostics.hint(
+            f"{more:,} more rows: offline-judge runs export {view.manifest.run_id} --format csv"
+        )
+
+
+def _cells(row: Any) -> list[str]:
+    probability = "-" if row.probability is None else f"{row.probability:.2f}"
+    outcome = f"{row.outcome}: {row.reason}" if row.reason else str(row.outcome)
+    return [
+        row.id,
+        truth(row.label),
+        truth(row.verdict),
+        probability,
+        outcome,
+        shorten(row.question, 48),
+    ]
+
+
+def truth(value: bool | None) -> str:
+    """`true`, `false`, or a dash where nothing was said."""
+    return "-" if value is None else str(value).lower()
+
+
+@runs.command("export")
+@click.argument("run_id", metavar="RUN")
+@click.option("--format", "form", type=click.Choice(["jsonl", "csv"]), help="Default: jsonl.")
+@click.option("--out", type=click.Path(path_type=Path), metavar="FILE", help="Not to stdout.")
+@output_options
+@click.pass_obj
+def export(session: Session, run_id: str, form: str | None, out: Path | None) -> None:
+    """Write RUN's rows as JSON Lines or CSV, one a sample."""
+    from offline_judge import api
+
+    if session.json and form == "csv" and out is None:
+        raise click.UsageError("--json and --format csv both want stdout; add --out FILE.")
+    rows = api.export_rows(run_id, session.settings())
+    pieces = _as_csv(rows) if form == "csv" else (output.json_line(row) for row in rows)
+    if out is None:
+        for piece in pieces:
+            output.write(visible(piece, lines=True) if output.is_terminal() else piece)
+        return
+    _write_file(out, pieces)
+    if session.json:
+        output.document({"run": run_id, "file": out})
+    session.diagnostics.note(f"Rows written to {out}")
+
+
+def _as_csv(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """CSV, a row a piece and the header first; metadata may differ from row to row."""
+    kept = [output.plain(row) for row in rows]
+    columns = list(dict.fromkeys(name for row in kept for name in row))
+    for row in [dict(zip(columns, columns, strict=True)), *kept]:
+        piece = io.StringIO()
+        csv.DictWriter(piece, columns, lineterminator="\n").writerow(row)
+        yield piece.getvalue()
+
+
+def _write_file(path: Path, pieces: Iterable[str]) -> None:
+    """Write a file whole or not at all; a device or a pipe is written to as it is."""
+    in_place = path.exists() and not path.is_file()
+    part = path if in_place else path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        # Lone surrogates have no UTF-8; an escape keeps the row.
+        with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
+            file.writelines(pieces)
+            file.flush()
+        if not in_place:
+            part.replace(path)
+    except OSError as error:
+        raise StorageError(f"Cannot write: {error.strerror}", where=str(path)) from error
+    finally:
+        if not in_place:
+            part.unlink(missing_ok=True)

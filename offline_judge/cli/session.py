@@ -1,0 +1,85 @@
+"""What all commands share: global options, settings from flags, and the options themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from offline_judge.cli.diagnostics import Diagnostics
+
+if TYPE_CHECKING:
+    from offline_judge.settings import Settings
+
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
+
+
+@dataclass
+class Session:
+    """One call of the command line; filled by the options as they are read."""
+
+    debug: bool = False
+    quiet: bool = False
+    json: bool = False
+    flags: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def diagnostics(self) -> Diagnostics:
+        """Where to narrate."""
+        return Diagnostics(quiet=self.quiet)
+
+    def settings(self) -> Settings:
+        """All settings, flags first.
+
+        Raises:
+            SettingsError: a value is unknown, of the wrong type or out of range.
+        """
+        from offline_judge.settings import load_settings
+
+        return load_settings(self.flags)
+
+
+def session_option(*names: str, **attributes: Any) -> Callable[[Decorated], Decorated]:
+    """An option that sets a field of the session."""
+
+    def store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        if value and param.name:
+            setattr(ctx.ensure_object(Session), param.name, value)
+
+    return click.option(*names, expose_value=False, callback=store, **attributes)
+
+
+def setting_option(*names: str, **attributes: Any) -> Callable[[Decorated], Decorated]:
+    """An option that overrides the setting of its name."""
+
+    def store(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+        if value is not None and param.name:
+            ctx.ensure_object(Session).flags[param.name] = value
+
+    return click.option(*names, expose_value=False, callback=store, default=None, **attributes)
+
+
+def output_options(command: Decorated) -> Decorated:
+    """`--json` and `--quiet`, which every command takes."""
+    command = session_option("-q", "--quiet", is_flag=True, help="No narration on stderr.")(command)
+    return session_option("--json", is_flag=True, help="Strict JSON on stdout, nothing else.")(
+        command
+    )
+
+
+def judge_options(command: Decorated) -> Decorated:
+    """The settings that shape judgments."""
+    options = (
+        setting_option("--judge", metavar="NAME", help="Model card of the judge."),
+        setting_option("--search", metavar="NAME", help="`corpus` or `corpus:NAME`."),
+        setting_option("--lanes", type=click.IntRange(min=1), help="Samples judged at a time."),
+        setting_option("--seed", type=click.IntRange(min=0), help="Seed of first attempts."),
+        setting_option(
+            "--no-cache", "cache", flag_value=False, help="Reuse no completion of earlier runs."
+        ),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command

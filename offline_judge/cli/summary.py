@@ -1,0 +1,82 @@
+"""The summary of a run as names and values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offline_judge.cli.numbers import count, duration, percent
+
+if TYPE_CHECKING:
+    from offline_judge.domain.run import Agreement, RunManifest, RunSummary
+
+
+def manifest_pairs(manifest: RunManifest) -> list[tuple[str, str]]:
+    """Who judged what, with what."""
+    engine = f"{manifest.judge.engine} {manifest.judge.engine_version}".strip()
+    skipped = f", {manifest.data.skipped:,} skipped" if manifest.data.skipped else ""
+    pairs = [
+        ("run", manifest.run_id),
+        ("started", manifest.created),
+        ("method", manifest.method),
+        ("judge", f"{manifest.judge.name} ({engine})"),
+        ("data", f"{manifest.data.path} ({count(manifest.data.rows, 'row')}{skipped})"),
+    ]
+    if manifest.search:
+        pairs.append(("search", str(manifest.search.get("name", "yes"))))
+    leaves = "; ".join(manifest.leaves_machine) or "nothing"
+    return [*pairs, ("leaves this machine", leaves)]
+
+
+def summary_pairs(summary: RunSummary) -> list[tuple[str, str]]:
+    """What came out, each figure with what it leaves out."""
+    pairs = [("status", summary.status), ("samples", _samples(summary))]
+    if summary.reasons:
+        pairs.append(("not scored", _listing(summary.reasons)))
+    scored = summary.outcomes.get("scored", 0)
+    if scored:
+        right, wrong = summary.verdict_true, scored - summary.verdict_true
+        share = percent(right, scored)
+        pairs.append(("verdicts", f"{right:,} true ({share}), {wrong:,} false (n = {scored:,})"))
+    if summary.agreement is not None:
+        pairs.append(("agreement", _agreement(summary.agreement)))
+    if summary.searches or summary.failed_searches or summary.distinct_queries is not None:
+        pairs.append(("searches", _searches(summary)))
+        pairs.append(("evidence", _listing(summary.evidence_states) or "-"))
+    pairs.append(("tokens", _tokens(summary)))
+    pairs.append(("time", f"{duration(summary.seconds)}, summed over samples"))
+    return pairs
+
+
+def _samples(summary: RunSummary) -> str:
+    outcomes = [f"{number:,} {outcome}" for outcome, number in summary.outcomes.items() if number]
+    return ", ".join([f"{summary.planned:,} planned", *outcomes])
+
+
+def _listing(counts: dict[str, int]) -> str:
+    ordered = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{number:,} {name.replace('_', ' ')}" for name, number in ordered if number)
+
+
+def _agreement(agreement: Agreement) -> str:
+    kappa = "undefined" if agreement.kappa is None else f"{agreement.kappa:.2f}"
+    return (
+        f"accuracy {agreement.accuracy:.2f}, Cohen's kappa {kappa} "
+        f"(n = {agreement.n:,}, {agreement.unscored:,} labelled but unscored)"
+    )
+
+
+def _searches(summary: RunSummary) -> str:
+    parts = [f"{summary.searches:,} made"]
+    if summary.failed_searches:
+        parts.append(f"{summary.failed_searches:,} failed")
+    if summary.distinct_queries is not None:
+        parts.append(f"{summary.distinct_queries:.1f} distinct queries a sample")
+    return ", ".join([*parts, count(summary.fallback_rounds, "fall-back round")])
+
+
+def _tokens(summary: RunSummary) -> str:
+    return (
+        f"{summary.prompt_tokens:,} sent, {summary.read_anew:,} of them read anew, "
+        f"{summary.completion_tokens:,} generated; {count(summary.calls, 'call')}, "
+        f"{count(summary.reused_calls, 'answer')} from the cache"
+    )
