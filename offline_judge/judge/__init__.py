@@ -1,0 +1,1 @@
+"""A backend as methods see it: rendered prompts, checked answers, bounded retries, a cache."""
