@@ -84,7 +84,10 @@ class CallFinished(EventBase):
 
 
 class SearchFinished(EventBase):
-    """One search: its hits, or `error` where it failed (which is not "nothing found")."""
+    """One search: its hits, or `error` where it failed (which is not "nothing found").
+
+    `reused` says the run had made this very search before and kept its hits.
+    """
 
     event: Literal["search_finished"] = "search_finished"
     round: int = 0
@@ -94,6 +97,7 @@ class SearchFinished(EventBase):
     hits: tuple[SearchHit, ...] = ()
     error: str = ""
     seconds: float = 0.0
+    reused: bool = False
 
 
 class RoundFinished(EventBase):

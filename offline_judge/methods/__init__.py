@@ -1,0 +1,1 @@
+"""Methods of judging, one package a family."""

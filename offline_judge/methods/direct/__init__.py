@@ -1,0 +1,1 @@
+"""Method `direct`: the judge alone, without search. The control SAGE is measured against."""

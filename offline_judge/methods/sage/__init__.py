@@ -1,0 +1,1 @@
+"""Method `sage`: search-augmented evaluation, N rounds of query, search, summary and reflection."""
