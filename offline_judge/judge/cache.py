@@ -15,6 +15,7 @@ from offline_judge.domain.base import canonical_json
 
 _LOGGER = logging.getLogger(__name__)
 _BUSY_S = 2.0
+_NOT_OPENED = "The completion cache cannot be opened and serves this run only: {}"
 _SCHEMA = "CREATE TABLE IF NOT EXISTS completions (key TEXT PRIMARY KEY, value TEXT NOT NULL)"
 
 
@@ -87,9 +88,7 @@ class CompletionCache:
         try:
             return _connect(path)
         except (sqlite3.OperationalError, OSError) as error:
-            self._say(
-                "open", f"The completion cache cannot be opened and serves this run only: {error}"
-            )
+            self._say("open", _NOT_OPENED.format(error))
         except sqlite3.DatabaseError as error:
             return self._replace(path, error)
         return None
@@ -113,9 +112,7 @@ class CompletionCache:
                 path.with_name(path.name + suffix).unlink(missing_ok=True)
             return _connect(path)
         except (sqlite3.DatabaseError, OSError) as again:
-            self._say(
-                "open", f"The completion cache cannot be opened and serves this run only: {again}"
-            )
+            self._say("open", _NOT_OPENED.format(again))
             return None
 
     def _say(self, kind: str, message: str) -> None:

@@ -193,6 +193,10 @@ class JsonAnswer(Generic[M]):
         unknown = sorted(raw.keys() - self._schema["properties"].keys())
         if unknown:
             _fail(UnscoredReason.MALFORMED, f"it has the unknown field `{unknown[0][:40]}`")
+        for name, value in raw.items():
+            bound = self._schema["properties"][name].get("items", {}).get("maxLength")
+            if bound and isinstance(value, list) and any(len(str(one)) > bound for one in value):
+                _fail(UnscoredReason.MALFORMED, f"`{name}`: an item is longer than {bound}")
         return self._checked(raw)
 
     def _checked(self, raw: dict[str, Any]) -> M:

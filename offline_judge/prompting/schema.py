@@ -49,6 +49,8 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     """The subset schema of a pydantic model, its fields in the model's order.
 
+    List items for which the model gives no bound get the greatest allowed one.
+
     Raises:
         SchemaError: the model has a field the subset cannot express.
     """
@@ -77,7 +79,10 @@ def _simplify(field: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[
     if "const" in simple:
         simple["enum"] = [simple.pop("const")]
     if isinstance(simple.get("items"), Mapping):
-        simple["items"] = _simplify(simple["items"], definitions)
+        items = _simplify(simple["items"], definitions)
+        if items == {"type": "string"}:
+            items["maxLength"] = MAX_ITEM_TEXT
+        simple["items"] = items
     return simple
 
 
