@@ -108,10 +108,9 @@ def main() -> int:
     replayed, content_tokens = asyncio.run(replay_all(settings, samples))
 
     print(f"{settings.judge}; {machine()}")
-    written = [sum(sample.generated for sample in samples), sum(r.generated for r in replayed)]
-    print(
-        f"requests: {sum(len(s.calls) for s in samples)}; tokens generated (run, replay): {written}"
-    )
+    requests, here = sum(len(s.calls) for s in samples), sum(s.generated for s in samples)
+    there = sum(generated(sample) for sample in replayed)
+    print(f"{requests} requests; tokens generated: {here} in the run, {there} in the replay")
     anew = [read_anew(sample.events) for sample in samples]
     tokens_kept = report("tokens", list(zip(anew, content_tokens, strict=True)), "tokens")
     walls = [(s.seconds, r.seconds) for s, r in zip(samples, replayed, strict=True)]
