@@ -83,5 +83,8 @@ def ask(
         )
     if listener.broken is not None:
         raise listener.broken
+    run_id, sample_id = view.run.manifest.run_id, view.sample.id
     if session.json:
-        output.document({"row": view.row, "sample": view.sample, "events": view.events})
+        document = {"row": view.row, "sample": view.sample, "events": view.events}
+        output.document({"run": run_id, **document})
+    session.diagnostics.hint(f"With all prompts: offline-judge show {run_id} {sample_id} --prompts")

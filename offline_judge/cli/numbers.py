@@ -5,7 +5,7 @@ from __future__ import annotations
 
 def duration(seconds: float) -> str:
     """`8.2 s`, `3 min 20 s`, `2 h 05 min`."""
-    if seconds < 60:
+    if seconds < 59.5:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:

@@ -168,7 +168,8 @@ def report(session: Session, view: RunView) -> None:
     if view.rows:
         diagnostics.hint(f"How one was judged: offline-judge show {run_id} {view.rows[0].id}")
         diagnostics.hint(f"All rows: offline-judge runs export {run_id} --format csv")
-    if sum(summary.outcomes.values()) < summary.planned:
+    cancelled = summary.outcomes.get("cancelled", 0)
+    if sum(summary.outcomes.values()) - cancelled < summary.planned:
         diagnostics.hint(f"To go on: offline-judge resume {run_id}")
     context = click.get_current_context()
     if summary.status in ("drained", "cancelled", "interrupted"):

@@ -18,7 +18,7 @@ from offline_judge.cli.visible import shorten, visible
 from offline_judge.errors import StorageError
 
 if TYPE_CHECKING:
-    from offline_judge.api import RunView
+    from offline_judge.api import RunListing, SampleRow
 
 SHOWN_ROWS = 20
 
@@ -35,37 +35,28 @@ def list_runs(session: Session) -> None:
     """List all runs, the newest first."""
     from offline_judge import api
 
-    views = list(api.list_runs(session.settings()))
+    entries = [_entry(listing) for listing in api.list_runs(session.settings())]
     if session.json:
-        output.rows(_entry(view) for view in views)
+        output.rows(entries)
         return
-    if not views:
+    if not entries:
         session.diagnostics.note("There are no runs yet. Try: offline-judge demo")
         return
-    columns = [output.Column(name) for name in ("run", "started", "method", "judge", "status")]
-    entries = [_entry(view) for view in views]
+    names = ("id", "started", "method", "judge", "status")
+    columns = [output.Column(name) for name in names] + [output.Column("done", right=True)]
     output.table(
-        [*columns, output.Column("done", right=True)],
+        columns,
         (
-            [str(entry[column.title if column.title != "run" else "id"]) for column in columns]
-            + [f"{entry['finished']}/{entry['planned']}"]
+            [*(str(entry[name]) for name in names), f"{entry['finished']}/{entry['planned']}"]
             for entry in entries
         ),
     )
 
 
-def _entry(view: RunView) -> dict[str, Any]:
-    manifest, summary = view.manifest, view.summary
-    return {
-        "id": manifest.run_id,
-        "started": manifest.created,
-        "method": manifest.method,
-        "judge": manifest.judge.name,
-        "status": summary.status,
-        "planned": summary.planned,
-        "finished": sum(summary.outcomes.values()),
-        "outcomes": summary.outcomes,
-    }
+def _entry(listing: RunListing) -> dict[str, Any]:
+    names = ("id", "started", "method", "judge", "status", "planned", "finished", "unscored")
+    values = {name: getattr(listing, name) for name in names}
+    return {**values, "agreement": listing.agreement}
 
 
 @runs.command("show")
@@ -96,7 +87,7 @@ def show_run(session: Session, run_id: str) -> None:
         )
 
 
-def _cells(row: Any) -> list[str]:
+def _cells(row: SampleRow) -> list[str]:
     probability = "-" if row.probability is None else f"{row.probability:.2f}"
     outcome = f"{row.outcome}: {row.reason}" if row.reason else str(row.outcome)
     return [
