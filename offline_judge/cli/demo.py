@@ -8,12 +8,12 @@ import click
 
 from offline_judge.cli import output
 from offline_judge.cli.numbers import count, duration
-from offline_judge.cli.runs import truth
+from offline_judge.cli.rows import JudgedRow, outcome, truth
 from offline_judge.cli.session import Session, judge_options, output_options
 from offline_judge.cli.visible import shorten
 
 if TYPE_CHECKING:
-    from offline_judge.api import DemoRow, DemoView, SampleRow
+    from offline_judge.api import DemoRow, DemoView
     from offline_judge.domain.run import RunSummary
 
 CELL = 44
@@ -62,11 +62,11 @@ def _cells(row: DemoRow) -> list[str]:
     return [question, response, truth(row.label), *verdicts, str(searches)]
 
 
-def _verdict(judged: SampleRow | None) -> str:
+def _verdict(judged: JudgedRow | None) -> str:
     if judged is None:
         return "-"
     if judged.verdict is None or judged.probability is None:
-        return f"{judged.outcome}: {judged.reason}" if judged.reason else str(judged.outcome)
+        return outcome(judged)
     return f"{truth(judged.verdict):<5} {judged.probability:.2f}"
 
 

@@ -12,14 +12,13 @@ from offline_judge.errors import OfflineJudgeError
 
 DONE = 0
 FAILED = 1
-USAGE = 2
 INTERRUPTED = 130
 
 EXIT_CODES = (
     (0, "done"),
     (1, "failed"),
     (2, "wrong usage, settings or data"),
-    (3, "a package or a model is missing"),
+    (3, "a package or a model is missing, or weights are wrong"),
     (4, "the inference engine is unavailable"),
     (5, "search is unavailable"),
     (100, "finished below a threshold you set"),
@@ -70,9 +69,9 @@ class Diagnostics:
         """One of our own errors: what is wrong, where, and the remedy, a line each."""
         self.error(error.message)
         if error.where:
-            self._write(f"   at: {error.where}", "")
+            self._write(f"  at {error.where}", "")
         if error.remedy:
-            self._write(f"  try: {error.remedy}", "bold")
+            self._write(f"  {error.remedy}", "bold")
 
     def _write(self, text: str, style: str) -> None:
         line = visible(text, lines=True)

@@ -10,6 +10,7 @@ from offline_judge.cli import output
 from offline_judge.cli.lazy import LazyGroup
 from offline_judge.cli.numbers import size
 from offline_judge.cli.session import Session, output_options
+from offline_judge.errors import HashMismatchError
 
 if TYPE_CHECKING:
     from offline_judge.api import ModelView
@@ -120,4 +121,13 @@ def verify(session: Session, name: str) -> None:
 
     report = api.models_verify(name, session.settings())
     if session.json:
-        output.document(report)
+        output.document({"model": report.model, "ok": report.ok, "files": report.files})
+    else:
+        checked = [(file.name, file.problem or "size and hash are right") for file in report.files]
+        output.pairs(checked)
+    if not report.ok:
+        raise HashMismatchError(
+            f"The weights of {report.model} are not what its card promises",
+            where=", ".join(str(file.path) for file in report.files if file.problem),
+            remedy=f"Fetch them anew: offline-judge models pull {report.model}",
+        )

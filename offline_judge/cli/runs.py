@@ -13,12 +13,13 @@ import click
 
 from offline_judge.cli import output
 from offline_judge.cli.lazy import LazyGroup
+from offline_judge.cli.rows import JudgedRow, outcome, truth
 from offline_judge.cli.session import Session, output_options
 from offline_judge.cli.visible import shorten, visible
 from offline_judge.errors import StorageError
 
 if TYPE_CHECKING:
-    from offline_judge.api import RunListing, SampleRow
+    from offline_judge.api import RunListing
 
 SHOWN_ROWS = 20
 
@@ -87,22 +88,10 @@ def show_run(session: Session, run_id: str) -> None:
         )
 
 
-def _cells(row: SampleRow) -> list[str]:
+def _cells(row: JudgedRow) -> list[str]:
     probability = "-" if row.probability is None else f"{row.probability:.2f}"
-    outcome = f"{row.outcome}: {row.reason}" if row.reason else str(row.outcome)
-    return [
-        row.id,
-        truth(row.label),
-        truth(row.verdict),
-        probability,
-        outcome,
-        shorten(row.question, 48),
-    ]
-
-
-def truth(value: bool | None) -> str:
-    """`true`, `false`, or a dash where nothing was said."""
-    return "-" if value is None else str(value).lower()
+    verdict = [truth(row.label), truth(row.verdict), probability, outcome(row)]
+    return [row.id, *verdict, shorten(row.question, 48)]
 
 
 @runs.command("export")

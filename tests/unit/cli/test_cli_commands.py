@@ -328,7 +328,7 @@ def test_a_run_is_shown_with_its_first_rows(cli: CommandLine) -> None:
     assert "\x1b" not in cli.out
 
 
-EXPORTED = [
+EXPORTED: list[dict[str, Any]] = [
     {"id": "a", "verdict": True, "probability": 0.5, "label": None, "note": 'x,"y"\nz'},
     {"id": "b", "verdict": None, "probability": None, "label": False, "extra": "\ud800"},
 ]

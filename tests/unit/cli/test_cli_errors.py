@@ -36,7 +36,7 @@ def test_each_error_ends_with_its_code_and_a_message_on_stderr(
 
     assert cli.code == error.exit_code
     assert cli.out == ""
-    assert cli.err.splitlines() == ["error: It broke", "   at: here", "  try: do this"]
+    assert cli.err.splitlines() == ["error: It broke", "  at here", "  do this"]
 
 
 def test_every_code_of_the_error_tree_is_documented(cli: CommandLine) -> None:

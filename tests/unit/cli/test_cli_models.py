@@ -1,0 +1,177 @@
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from cli_fakes import HOSTILE, CommandLine, answering
+
+from offline_judge.errors import DownloadError
+from offline_judge.settings import Settings
+
+
+@dataclass(frozen=True)
+class Source:
+    label: str = "hub x/y"
+
+
+@dataclass(frozen=True)
+class File:
+    name: str = "m.gguf"
+    size: int = 1_000_000
+    sha256: str = "a" * 64
+    sources: tuple[Source, ...] = (Source(), Source("packages p 1.0"))
+
+
+@dataclass(frozen=True)
+class Card:
+    name: str = "tiny"
+    family: str = "f"
+    role: str = "judge"
+    parameters: int = 1_540_000_000
+    quantisation: str = "Q4"
+    window: int = 4096
+    licence: str = "Apache-2.0"
+    files: tuple[File, ...] = (File(),)
+    size: int = 1_117_320_768
+
+
+@dataclass(frozen=True)
+class Model:
+    card: Card = field(default_factory=Card)
+    state: str = "absent"
+    path: Path | None = None
+
+
+@dataclass(frozen=True)
+class Checked:
+    name: str = "m.gguf"
+    path: Path = Path("/m/m.gguf")
+    problem: str = ""
+
+
+@dataclass(frozen=True)
+class Report:
+    files: tuple[Checked, ...] = (Checked(),)
+    model: str = "tiny"
+    ok: bool = True
+
+
+@dataclass(frozen=True)
+class Corpus:
+    name: str = "mine"
+    documents: int = 1
+    passages: int = 1200
+
+
+@pytest.fixture
+def cli(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> CommandLine:
+    monkeypatch.chdir(tmp_path)
+    return CommandLine(monkeypatch, capsys)
+
+
+def test_models_are_listed(cli: CommandLine) -> None:
+    cli.api.models_list = answering([Model(), Model(state="present", path=Path("/m"))])
+
+    lines = cli("models", "list").out.splitlines()
+
+    assert lines[1].split() == ["tiny", "judge", "1.5", "B", "Q4", "1.12", "GB", "4,096", "no"]
+    assert lines[2].endswith("yes")
+
+
+def test_listed_models_as_json_lines(cli: CommandLine) -> None:
+    cli.api.models_list = answering([Model(state="present", path=Path("/m"))])
+
+    (entry,) = [json.loads(line) for line in cli("models", "list", "--json").out.splitlines()]
+
+    assert (entry["name"], entry["state"], entry["path"]) == ("tiny", "present", "/m")
+    assert entry["files"][0]["sha256"] == "a" * 64
+
+
+def test_a_model_is_shown_with_hashes_and_sources_in_order(cli: CommandLine) -> None:
+    cli.api.models_show = answering(Model(Card(family=HOSTILE)))
+
+    cli("models", "show", "tiny")
+
+    assert cli.out.index("hub x/y") < cli.out.index("packages p 1.0")
+    assert "a" * 64 in cli.out
+    assert "offline-judge models pull tiny" in cli.err
+    assert "\x1b" not in cli.out
+
+
+def test_several_models_are_pulled_in_turn(cli: CommandLine) -> None:
+    pulled: list[str] = []
+
+    def pull(name: str, settings: Settings, progress: Any) -> Path:
+        pulled.append(name)
+        return Path(f"/m/{name}")
+
+    cli.api.models_pull = pull
+    cli("models", "pull", "a", "b", "--json")
+
+    assert pulled == ["a", "b"]
+    assert [json.loads(line)["path"] for line in cli.out.splitlines()] == ["/m/a", "/m/b"]
+
+
+def test_a_failed_pull_is_told(cli: CommandLine) -> None:
+    cli.api.models_pull = answering(DownloadError("Every source failed", where="m.gguf"))
+
+    assert cli("models", "pull", "a").code == 3
+    assert "Every source failed" in cli.err
+
+
+def test_pulling_nothing_is_a_usage_error(cli: CommandLine) -> None:
+    assert cli("models", "pull").code == 2
+
+
+def test_right_weights_are_told(cli: CommandLine) -> None:
+    cli.api.models_verify = answering(Report())
+
+    assert cli("models", "verify", "tiny").code == 0
+    assert cli.out == "m.gguf  size and hash are right\n"
+
+
+@pytest.mark.parametrize("extra", [[], ["--json"]])
+def test_wrong_weights_end_with_3(cli: CommandLine, extra: list[str]) -> None:
+    cli.api.models_verify = answering(Report((Checked(problem="wrong hash"),), ok=False))
+
+    cli("models", "verify", "tiny", *extra)
+
+    assert cli.code == 3
+    assert "wrong hash" in cli.out
+    assert "/m/m.gguf" in cli.err
+    assert not extra or json.loads(cli.out)["ok"] is False
+
+
+def test_a_corpus_is_built_and_its_progress_told(cli: CommandLine) -> None:
+    given: list[Any] = []
+
+    def build(name: str, file: Path | None, settings: Settings, progress: Any) -> Corpus:
+        given.extend((name, file))
+        progress(1, 1200)
+        return Corpus()
+
+    cli.api.corpus_build = build
+    cli("corpus", "build", "mine", "docs.jsonl")
+
+    assert given == ["mine", Path("docs.jsonl")]
+    assert cli.out == "mine  1 document, 1,200 passages\n"
+    assert "1,200 passages indexed" in cli.err
+    assert "--search corpus:mine" in cli.err
+
+
+def test_a_built_corpus_as_json(cli: CommandLine) -> None:
+    given: list[Any] = []
+
+    def build(name: str, file: Path | None, *_: Any) -> Corpus:
+        given.append(file)
+        return Corpus()
+
+    cli.api.corpus_build = build
+
+    assert json.loads(cli("corpus", "build", "factbook", "--json").out)["passages"] == 1200
+    assert given == [None]
