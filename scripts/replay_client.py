@@ -53,4 +53,4 @@ async def _send(
         await asyncio.wait(earlier)
     async with client.stream("POST", "/completion", json=body) as response:
         response.raise_for_status()
-        return b"".join([chunk async for chunk in response.aiter_raw()])
+        return b"".join([chunk async for chunk in response.aiter_bytes()])
