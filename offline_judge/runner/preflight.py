@@ -21,6 +21,7 @@ COUNTING_BUDGET_S = 15.0
 """After this time the remaining prompts are judged by their length and the ratio seen so far."""
 
 _WARM_UP_TOKENS = 8
+_WARM_UP_S = 60.0
 
 
 class Rendering(Protocol):
@@ -164,8 +165,9 @@ async def measure_rates(
         if prompt.tokens + _WARM_UP_TOKENS > backend.capabilities.window:
             return None
         stream = backend.generate(prompt, sampling, affinity=f"{affinity_lane}/{stage}")
-        last = [item async for item in stream][-1:]
-    except BackendError:
+        async with asyncio.timeout(_WARM_UP_S):
+            last = [item async for item in stream][-1:]
+    except (BackendError, TimeoutError):
         # An estimate is a courtesy; the first sample will meet the same fault and record it.
         return None
     return next((_rates(item) for item in last if isinstance(item, Generation)), None)
@@ -177,5 +179,6 @@ def _rates(generation: Generation) -> Rates | None:
         return None
     return Rates(
         usage.read_anew / timings.prompt_s,
-        max(1, usage.completion_tokens) / timings.generate_s,
+        # The first token comes out of reading the prompt.
+        max(1, usage.completion_tokens - 1) / timings.generate_s,
     )

@@ -23,13 +23,24 @@ Watch = Callable[[str, str], None]
 
 
 class WatchedBackend:
-    """Passes everything to `backend`; what goes on in each request goes to `watch` as well."""
+    """Passes everything to `backend`, and tells what goes on.
 
-    name: ClassVar[str] = "watched"
+    Args:
+        backend: Does the work.
+        watch: Told what each request does now.
+        answered: Told of each sign that the engine is up and answers.
+    """
 
-    def __init__(self, backend: Backend, watch: Watch) -> None:
+    name: ClassVar[str] = ""
+
+    def __init__(
+        self, backend: Backend, watch: Watch, answered: Callable[[], None] = lambda: None
+    ) -> None:
+        # A class's own by the protocol, but here the backend's: it is part of cache keys.
+        self.__dict__["name"] = backend.name
         self._backend = backend
         self._watch = watch
+        self._answered = answered
 
     @property
     def capabilities(self) -> Capabilities:
@@ -62,6 +73,7 @@ class WatchedBackend:
         written = 0
         try:
             async for item in stream:
+                self._answered()
                 if isinstance(item, Delta):
                     written += bool(item.text)
                     self._watch(affinity, _doing(item, prompt, written))
@@ -76,7 +88,9 @@ class WatchedBackend:
     ) -> Labels:
         """Let the backend read the labels."""
         self._watch(affinity, f"reading {prompt.tokens} tokens")
-        return await self._backend.label_probabilities(prompt, labels, affinity=affinity)
+        found = await self._backend.label_probabilities(prompt, labels, affinity=affinity)
+        self._answered()
+        return found
 
 
 def _doing(delta: Delta, prompt: Prompt, written: int) -> str:

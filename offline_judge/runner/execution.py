@@ -1,0 +1,277 @@
+"""One process of a run, from taking it up to letting go of it in good order."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import AsyncExitStack, suppress
+from dataclasses import dataclass, field
+from typing import Any, Literal, Protocol
+
+from offline_judge.domain.events import EngineStarted, RunFinished, RunStarted, WarningRaised
+from offline_judge.domain.message import Message
+from offline_judge.domain.progress import Preflight
+from offline_judge.errors import OfflineJudgeError, StorageError
+from offline_judge.protocols import Backend, Method, SearchProvider, TraceSink
+from offline_judge.runner.listeners import SafeListeners
+from offline_judge.runner.loop import JudgeBinder, LoopParts, Runner
+from offline_judge.runner.plan import Plan
+from offline_judge.runner.preflight import Render, Surveyor, measure_rates
+from offline_judge.runner.progress import Meter
+from offline_judge.runner.stopping import Stop, StoppedError, StopSwitch, stop_signals
+from offline_judge.runner.watch import WatchedBackend
+
+Status = Literal["completed", "limit", "drained", "cancelled", "failed"]
+
+TICK_S = 1.0
+
+
+class Control(Protocol):
+    """Serves watchers and other processes while the run lasts."""
+
+    async def start(self) -> None:
+        """Begin to serve."""
+
+    async def close(self) -> None:
+        """Let go of everything."""
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The engine of a run and what it is called in the trace."""
+
+    backend: Backend
+    name: str
+    version: str
+    model: str
+    window: int
+
+
+@dataclass(frozen=True)
+class Execution:
+    """All that one process of a run works with.
+
+    Attributes:
+        method: Judges each sample.
+        engine: Runs the judge; not started yet.
+        judges: Makes the binder of judges from the backend it shall use.
+        render: Renders the method's templates by bare name, for counting.
+        search: What the method may search.
+        plan: What to judge.
+        lanes: Samples judged at the same time.
+        minutes: No sample is taken after this time; None without a limit.
+        resumed: An earlier process has worked on this run.
+        warnings: What a reader of the results must know from the start.
+        control: Makes the control server from the switch; None serves nobody.
+    """
+
+    method: Method
+    engine: Engine
+    judges: Callable[[Backend], JudgeBinder]
+    render: Render
+    search: SearchProvider | None
+    plan: Plan
+    lanes: int = 1
+    minutes: float | None = None
+    resumed: bool = False
+    warnings: tuple[str, ...] = ()
+    control: Callable[[StopSwitch], Control] | None = None
+    meter: Meter = field(init=False)
+
+    def __post_init__(self) -> None:
+        plan, limit = self.plan, None if self.minutes is None else 60 * self.minutes
+        meter = Meter(
+            plan.planned,
+            reused=plan.reused,
+            reused_unscored=plan.reused_unscored,
+            time_limit_s=limit,
+        )
+        object.__setattr__(self, "meter", meter)
+
+
+async def execute(work: Execution, trace: TraceSink, listeners: SafeListeners) -> Status:
+    """Judge what the plan says and record it; `RunFinished` is the last event.
+
+    Raises:
+        OfflineJudgeError: the run could not go on; what is recorded so far is kept.
+    """
+    switch = StopSwitch()
+    session = _Session(work, trace, listeners, switch)
+    with stop_signals(switch, listeners):
+        try:
+            status = await session.run()
+        except OfflineJudgeError as error:
+            # On a full disk this fails too; the run then reads as interrupted, which is true.
+            with suppress(StorageError):
+                trace.emit(RunFinished(status="failed", message=str(error)))
+            raise
+        trace.emit(RunFinished(status=status))
+    return status
+
+
+class EngineLog:
+    """Passes an engine's phases on and records each time it is up, at first and after a crash.
+
+    An engine says when it restarts but not always when it is ready again; then its first answer
+    shows it.
+    """
+
+    def __init__(self, engine: Engine, trace: TraceSink, listeners: SafeListeners) -> None:
+        self._engine = engine
+        self._trace = trace
+        self._listeners = listeners
+        self._began = time.monotonic()
+        self._restarts = 0
+        self._reason = ""
+        self._awaited = True
+
+    def __call__(self, phase: str, detail: str = "") -> None:
+        """Take note of a phase."""
+        self._listeners.phase(phase, detail)
+        if phase == "restart":
+            self._began = time.monotonic()
+            self._restarts += 1
+            self._reason = detail
+            self._awaited = True
+
+    def answered(self) -> None:
+        """The engine is up: record it if it was not before."""
+        if not self._awaited:
+            return
+        self._awaited = False
+        capabilities = self._engine.backend.capabilities
+        self._trace.emit(
+            EngineStarted(
+                engine=self._engine.name,
+                version=self._engine.version,
+                model=self._engine.model,
+                window=capabilities.window,
+                slots=capabilities.slots,
+                start_s=round(time.monotonic() - self._began, 3),
+                restart=self._restarts,
+                reason=self._reason,
+            )
+        )
+
+
+class _Session:
+    """The steps of `execute`."""
+
+    def __init__(
+        self, work: Execution, trace: TraceSink, listeners: SafeListeners, switch: StopSwitch
+    ) -> None:
+        self._work = work
+        self._trace = trace
+        self._listeners = listeners
+        self._switch = switch
+        self._log = EngineLog(work.engine, trace, listeners)
+        backend = work.engine.backend
+        self._backend = WatchedBackend(backend, work.meter.watch, self._log.answered)
+
+    async def run(self) -> Status:
+        work, plan = self._work, self._work.plan
+        started = RunStarted(planned=plan.planned, reused=plan.reused, resumed=work.resumed)
+        self._trace.emit(started)
+        for message in work.warnings:
+            self._trace.emit(WarningRaised(message=message))
+        if not plan.groups:
+            self._listeners.preflight(self._report(()))
+            return "limit" if plan.limited else "completed"
+        async with AsyncExitStack() as stack:
+            if work.control is not None:
+                control = work.control(self._switch)
+                await control.start()
+                stack.push_async_callback(control.close)
+            stack.push_async_callback(self._backend.close)
+            stack.push_async_callback(_ended, asyncio.create_task(self._tick()))
+            try:
+                await self._switch.guard(self._prepare(), until=Stop.DRAIN)
+            except StoppedError:
+                return self._status(left=len(plan.samples))
+            return self._status(await self._loop().run(plan.groups))
+
+    async def _prepare(self) -> None:
+        await self._backend.start(self._log)
+        self._log.answered()
+        granted, wanted = self._backend.capabilities.window, self._work.engine.window
+        if granted < wanted:
+            self._trace.emit(
+                WarningRaised(
+                    message=f"The engine granted a window of {granted} tokens, not {wanted}."
+                )
+            )
+        await self._preflight()
+
+    async def _preflight(self) -> None:
+        work = self._work
+        self._listeners.phase("preflight", f"{len(work.plan.samples)} samples")
+        surveyor = Surveyor(work.method, work.render, self._backend)
+        survey = await surveyor.survey(work.plan.samples)
+        rates = await measure_rates(self._backend, self._heads())
+        notes: tuple[str, ...] = ()
+        if survey.guessed:
+            notes = (f"{survey.guessed} samples were measured by their length alone.",)
+        seconds = self._estimate(survey.seconds(rates, work.lanes))
+        self._listeners.preflight(self._report(survey.too_long, seconds, notes))
+
+    def _estimate(self, seconds: float | None) -> float | None:
+        if seconds is None or self._work.minutes is None:
+            return seconds
+        return min(seconds, 60 * self._work.minutes)
+
+    def _heads(self) -> dict[str, tuple[Message, ...]]:
+        """The fixed head of the first stage, by the first prompt of the first sample."""
+        sample = self._work.plan.samples[0]
+        for template, values, _ in self._work.method.largest_prompts(sample):
+            messages = self._work.render(template, values).messages
+            head = tuple(message for message in messages if message.role == "system")
+            return {template.partition(".")[0]: head}
+        return {}
+
+    def _report(
+        self,
+        too_long: tuple[str, ...],
+        seconds: float | None = None,
+        notes: tuple[str, ...] = (),
+    ) -> Preflight:
+        plan = self._work.plan
+        return Preflight(
+            planned=len(plan.samples),
+            reused=plan.reused,
+            too_long=too_long,
+            window=self._backend.capabilities.window if plan.groups else self._work.engine.window,
+            seconds=seconds,
+            notes=plan.notes + notes,
+        )
+
+    def _loop(self) -> Runner:
+        work = self._work
+        parts = LoopParts(
+            method=work.method,
+            judges=work.judges(self._backend),
+            search=work.search,
+            trace=self._trace,
+            lanes=work.lanes,
+            time_limit_s=None if work.minutes is None else 60 * work.minutes,
+            assigned=work.meter.assign,
+        )
+        return Runner(parts, self._switch)
+
+    def _status(self, left: int) -> Status:
+        if left and self._switch.state is Stop.CANCEL:
+            return "cancelled"
+        if left and self._switch.state is Stop.DRAIN:
+            return "drained"
+        return "limit" if left or self._work.plan.limited else "completed"
+
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_S)
+            self._listeners.progress(self._work.meter.snapshot())
+
+
+async def _ended(task: asyncio.Task[Any]) -> None:
+    task.cancel()
+    with suppress(asyncio.CancelledError):
+        await task
