@@ -47,7 +47,7 @@ class Steps:
     prompts: bool = False
     _passages: dict[str, Passage] = field(default_factory=dict)
     _summaries: set[tuple[int, str]] = field(default_factory=set)
-    _searches: set[int] = field(default_factory=set)
+    _found: dict[int, list[Passage]] = field(default_factory=dict)
 
     def feed(self, event: AnyEvent) -> Iterator[Line]:
         """The lines of one event; none for events that are about something else."""
@@ -76,15 +76,17 @@ class Steps:
             yield Line(f"label     {_word(sample.label)}")
 
     def _search(self, event: SearchFinished) -> Iterator[Line]:
-        self._searches.add(event.round)
-        beyond = f" (from rank {event.offset + 1})" if event.offset else ""
-        yield Line(f"round {event.round}: search for “{_one(event.query)}”{beyond}", "cyan")
+        found = self._found.setdefault(event.round, [])
+        beyond = f" from rank {event.offset + 1}" if event.offset else ""
+        reused = " (searched before in this run)" if event.reused else ""
+        where = f"round {event.round}: search" if event.round else "search"
+        yield Line(f"{where} for “{_one(event.query)}”{beyond}{reused}", "cyan")
         if event.error:
             yield Line(f"  the search failed: {event.error}", "red")
         elif not event.hits:
             yield Line("  nothing found")
         for hit in event.hits:
-            self._passages[hit.passage.id] = hit.passage
+            found.append(hit.passage)
             opening = shorten(hit.passage.text, 70)
             yield Line(f"  {hit.rank}. [{hit.passage.id}] {_one(hit.passage.title)}: {opening}")
 
@@ -100,10 +102,11 @@ class Steps:
             yield Line(f"  answer not accepted: {event.problem}", "yellow")
 
     def _round(self, event: RoundFinished) -> Iterator[Line]:
-        if event.round not in self._searches:
-            yield Line(f"round {event.round}: search for “{_one(event.query)}” (reused)", "cyan")
-            for name in event.evidence_ids:
-                yield Line(f"  [{name}]{self._title(name)}")
+        if event.round not in self._found:
+            yield Line(f"round {event.round}: search for “{_one(event.query)}”", "cyan")
+        self._take_up(event)
+        for name in event.evidence_ids:
+            yield Line(f"  into the notes: [{name}]{self._title(name)}")
         if event.fallback:
             yield Line("  the query repeats an earlier one, so the next ranks were taken", "yellow")
         if event.summary and (event.round, event.summary.strip()) not in self._summaries:
@@ -112,6 +115,12 @@ class Steps:
             yield Line(f"  stance: {event.stance}{_masses(event.stance_masses)}")
         if event.missing:
             yield Line(f"  missing: {_indent(event.missing.strip(), 4)}")
+
+    def _take_up(self, event: RoundFinished) -> None:
+        """Tie evidence ids to passages: the round's hits in order, those in the notes left out."""
+        known = {passage.id for passage in self._passages.values()}
+        fresh = (passage for passage in self._found.get(event.round, []) if passage.id not in known)
+        self._passages.update(zip(event.evidence_ids, fresh, strict=False))
 
     def _finished(self, event: SampleFinished) -> Iterator[Line]:
         if event.judgment is None:

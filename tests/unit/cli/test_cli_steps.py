@@ -50,7 +50,7 @@ SUMMARY = CallFinished(
 ROUND = RoundFinished(
     round=1,
     query="capital of Kazakhstan",
-    evidence_ids=("kz#3",),
+    evidence_ids=("E1",),
     summary="Astana.",
     stance="contradicts",
     stance_masses={"supports": 0.1, "contradicts": 0.9},
@@ -69,7 +69,7 @@ VERDICT = SampleFinished(
         probability=0.22,
         outside=0.1,
         rationale="It is Astana.",
-        citations=("kz#3",),
+        citations=("E1",),
         dropped_citations=("zz",),
         evidence_state=EvidenceState.FOUND,
     ),
@@ -102,15 +102,15 @@ def test_a_summary_is_told_once() -> None:
 def test_a_round_whose_search_was_shared_is_told_from_the_round_alone() -> None:
     text = told(Steps(), [ROUND])
 
-    assert "capital of Kazakhstan” (reused)" in text
-    assert "[kz#3]" in text
+    assert "search for “capital of Kazakhstan”" in text
+    assert "[E1]" in text
     assert "summary: Astana." in text
 
 
 def test_a_citation_says_where_its_passage_comes_from() -> None:
-    text = told(Steps(), [SEARCH, VERDICT])
+    text = told(Steps(), [SEARCH, ROUND, VERDICT])
 
-    assert "cited: [kz#3] Kazakhstan (corpus:factbook, document kz, characters 10-32)" in text
+    assert "cited: [E1] Kazakhstan (corpus:factbook, document kz, characters 10-32)" in text
     assert "“The capital is Astana.”" in text
 
 
@@ -168,3 +168,16 @@ def test_the_sample_itself_comes_first() -> None:
 
 def test_events_of_a_newer_program_are_passed_over() -> None:
     assert told(Steps(), [UnknownEvent(event="novelty")]) == ""
+
+
+def test_passages_that_are_in_the_notes_already_are_passed_over() -> None:
+    other = PASSAGE.model_copy(update={"id": "kz#4", "title": "Astana"})
+    hits = tuple(SearchHit(rank=i + 1, score=1, passage=p) for i, p in enumerate((PASSAGE, other)))
+    second = SearchFinished(round=2, query="more", provider="corpus", hits=hits, reused=True)
+    later = ROUND.model_copy(update={"round": 2, "evidence_ids": ("E2",)})
+
+    text = told(Steps(), [SEARCH, ROUND, second, later])
+
+    assert "into the notes: [E1] Kazakhstan" in text
+    assert "into the notes: [E2] Astana" in text
+    assert "searched before in this run" in text
