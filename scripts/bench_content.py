@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from offline_judge.domain.events import AnyEvent, CallFinished
+
+Piece = tuple[str, str]
+# How a prompt sets one passage apart from the next: a line that begins with its id.
+_PASSAGE_ID = re.compile(r"^\[E\d+\] ", re.MULTILINE)
 
 
 def read_anew(events: Sequence[AnyEvent]) -> int:
@@ -18,31 +23,28 @@ def content(events: Sequence[AnyEvent]) -> list[str]:
 
     What a reused call brought was read for an earlier sample and is not counted again.
     """
-    before, own = dict[str, None](), dict[str, None]()
+    before, own = dict[Piece, None](), dict[Piece, None]()
     for call in _calls(events):
-        (before if call.reused else own).update(dict.fromkeys(_texts(call)))
-    fresh = [text for text in own if text not in before]
-    return [text for text in fresh if not _inside_another(text, fresh)]
+        (before if call.reused else own).update(dict.fromkeys(_pieces(call)))
+    return [text for kind, text in own if (kind, text) not in before]
 
 
 def _calls(events: Sequence[AnyEvent]) -> Iterator[CallFinished]:
     return (event for event in events if isinstance(event, CallFinished))
 
 
-def _texts(call: CallFinished) -> Iterator[str]:
-    values = [call.values.get("question", ""), *_untrusted(list(call.values.values()))]
-    yield from (text.strip() for text in (*values, call.text) if text.strip())
+def _pieces(call: CallFinished) -> Iterator[Piece]:
+    found = [("question", str(call.values.get("question", ""))), ("output", call.text)]
+    for value in call.values.values():
+        found.extend(_untrusted(value))
+    yield from ((kind, text.strip()) for kind, text in found if text.strip())
 
 
-def _untrusted(value: Any) -> Iterator[str]:
+def _untrusted(value: Any) -> Iterator[Piece]:
     """Texts from outside in a record of values: the response, and results as they were shown."""
     if isinstance(value, list | tuple):
         for item in value:
             yield from _untrusted(item)
     elif isinstance(value, dict) and "untrusted" in value:
-        yield str(value["text"])
-
-
-def _inside_another(text: str, texts: Sequence[str]) -> bool:
-    """Is it a part of another text, such as a summary of the answer that it was parsed from?"""
-    return any(text != other and text in other for other in texts)
+        for text in _PASSAGE_ID.split(str(value["text"])):
+            yield str(value["untrusted"]), text

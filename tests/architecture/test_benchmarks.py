@@ -35,33 +35,42 @@ def _call(*, reused: bool = False, text: str = "", **values: Any) -> CallFinishe
     )
 
 
-def _untrusted(text: str) -> dict[str, str]:
-    return {"untrusted": "passage", "text": text, "tag": "t"}
+def _untrusted(text: str, kind: str = "evidence") -> dict[str, str]:
+    return {"untrusted": kind, "text": text, "tag": "t"}
 
 
 def test_content_counts_each_piece_once() -> None:
-    results = [_untrusted("first passage"), _untrusted("second passage")]
+    results = _untrusted("[E1] Fiji: Suva is the capital.\n[E2] Suva: A city\nby the sea.")
     events = [
         _call(question="Q?", text="a query"),
-        _call(question="Q?", results=results, text='{"summary": "in short"}'),
-        _call(question="Q?", response=_untrusted("R"), summary=_untrusted("in short")),
-        _call(evidence=results[1:]),
+        _call(question="Q?", results=results, text="Suva is it."),
+        _call(question="Q?", response=_untrusted("Suva", "response"), summary="Suva is it."),
+        _call(question="Q?", evidence=_untrusted("[E2] Suva: A city\nby the sea.")),
     ]
-    whole = ["Q?", "a query", "first passage", "second passage", '{"summary": "in short"}', "R"]
-    assert sorted(bench_content.content(events)) == sorted(whole)
+    assert sorted(bench_content.content(events)) == sorted(
+        [
+            "Q?",
+            "a query",
+            "Fiji: Suva is the capital.",
+            "Suva: A city\nby the sea.",
+            "Suva is it.",
+            "Suva",
+        ]
+    )
 
 
 def test_content_leaves_out_what_a_reused_call_brought() -> None:
+    shown = _untrusted("[E1] A passage")
     events = [
-        _call(reused=True, question="Q", results=[_untrusted("P1")], text="first summary"),
-        _call(question="Q", response=_untrusted("R"), evidence=[_untrusted("P1")], text="why"),
+        _call(reused=True, question="Q", results=shown, text="first summary"),
+        _call(question="Q", response=_untrusted("R", "response"), evidence=shown, text="why"),
     ]
-    assert bench_content.content(events) == ["R", "why"]
+    assert sorted(bench_content.content(events)) == ["R", "why"]
 
 
 def test_notes_composed_of_outputs_are_no_content() -> None:
     events = [_call(question="Q", notes=["searched: x"], text="y")]
-    assert bench_content.content(events) == ["Q", "y"]
+    assert sorted(bench_content.content(events)) == ["Q", "y"]
 
 
 def test_read_anew_skips_reused_calls() -> None:
