@@ -101,7 +101,7 @@ def _sweep(folder: Path) -> None:
 
 
 class _Stream:
-    """Passages of a stream of documents, with the document's aliases; counts both."""
+    """Passages of a stream of documents, with the document each was cut from; counts both."""
 
     def __init__(self, documents: Iterable[Document], cut: Cut, progress: Progress | None) -> None:
         self.documents = 0
@@ -166,8 +166,8 @@ def _write_index(passages: _Stream, folder: Path) -> str:
     try:
         for passage, document in passages:
             stored = canonical_json(_stored(passage, document))
-            digest.update(canonical_json([stored, document.aliases]).encode() + b"\n")
-            fields = analysis.index_fields(passage.title, document.aliases, passage.text)
+            digest.update(canonical_json([stored, document.keywords]).encode() + b"\n")
+            fields = analysis.index_fields(passage.title, document.keywords, passage.text)
             writer.add_document(tantivy.Document(**fields, **{analysis.STORED: stored}))
         writer.commit()
         writer.wait_merging_threads()

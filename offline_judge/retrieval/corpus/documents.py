@@ -24,7 +24,7 @@ class Document:
         text: The text itself.
         url: Where it was taken from, if known.
         date: When it was written or taken, as its source gives it, if known.
-        aliases: Other names of what the title names; searched, not shown.
+        keywords: Other words it is to be found by; searched, never shown.
     """
 
     id: str
@@ -32,7 +32,7 @@ class Document:
     text: str
     url: str = ""
     date: str = ""
-    aliases: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
 
 
 def file_hash(path: Path) -> str:

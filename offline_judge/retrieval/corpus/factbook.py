@@ -6,12 +6,13 @@ import hashlib
 import html
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from typing import Any
 
 from offline_judge.errors import MissingDependencyError
 from offline_judge.retrieval.corpus.documents import Document
+from offline_judge.retrieval.corpus.factbook_words import ASKED_WITH, NAMES
 from offline_judge.retrieval.corpus.passages import count_words
 
 FACTBOOK = "factbook"  # name of the corpus
@@ -19,37 +20,11 @@ CONVERSION = 1  # goes up when the documents made of the same data change
 URL = "https://www.cia.gov/the-world-factbook/"
 
 # Small fields of one category share a document of at most this size.
-_SHARED_WORDS = 110
+_SHARED_WORDS = 120
 _SKIPPED = ("Geography/Map references",)
 
-# What the data's own short form lacks: territories without one, names cut short, and the name
-# that many people know better. Behind it: names that are searched but not shown.
-_NAMES: Mapping[str, tuple[str, tuple[str, ...]]] = {
-    "ae": ("United Arab Emirates (UAE)", ("Emirates",)),
-    "bm": ("Burma (Myanmar)", ()),
-    "cf": ("Congo (Brazzaville)", ("Republic of the Congo",)),
-    "cg": ("Democratic Republic of the Congo (DRC)", ("Congo Kinshasa",)),
-    "cv": ("Cabo Verde (Cape Verde)", ()),
-    "dr": ("Dominican Republic", ()),
-    "ee": ("European Union (EU)", ()),
-    "ez": ("Czechia (Czech Republic)", ()),
-    "gz": ("Gaza Strip", ("Gaza", "Palestine")),
-    "iv": ("Côte d'Ivoire (Ivory Coast)", ()),
-    "nl": ("Netherlands", ("Holland",)),
-    "sv": ("Svalbard", ("Spitsbergen",)),
-    "tt": ("Timor-Leste (East Timor)", ()),
-    "tu": ("Turkey (Türkiye)", ()),
-    "uk": ("United Kingdom (UK)", ("Great Britain", "Britain")),
-    "um": ("United States Pacific Island Wildlife Refuges", ()),
-    "us": ("United States (US)", ("America", "USA")),
-    "vq": ("Virgin Islands (US)", ()),
-    "we": ("West Bank", ("Palestine",)),
-    "wz": ("Eswatini (Swaziland)", ()),
-    "xx": ("World", ("Earth",)),
-}
-
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
-_BREAK = re.compile(r"<(?:br|p|/p)\b[^<>]*>", re.IGNORECASE)
+_BREAK = re.compile(r"</?(?:br|p)\b[^<>]*>", re.IGNORECASE)
 _NOTE = re.compile(r"^note\s*(\d*)\s*:\s*", re.IGNORECASE)
 
 
@@ -64,7 +39,8 @@ def factbook_hash() -> str:
 def factbook_documents() -> Iterator[Document]:
     """One document for each long field, and one for each group of small fields of a category.
 
-    The title holds territory, category and fields; the text starts each field with its name.
+    The text starts each field with its name. The title holds territory and category, and the
+    field where the document is a single one, so that every passage of it names it.
 
     Raises:
         MissingDependencyError: the package with the data is not installed.
@@ -75,16 +51,17 @@ def factbook_documents() -> Iterator[Document]:
 
 def territory_documents(code: str, data: Mapping[str, Any]) -> Iterator[Document]:
     """The documents of one territory; `code` is its two letters, `data` category -> field."""
-    name, aliases = _names(code, data)
+    name, others = _names(code, data)
+    told: dict[str, str] = {}
     for category, fields in data.items():
-        for group in _groups(category, fields):
-            names = list(group)
+        for group in _groups(_texts(category, fields, told)):
+            names = tuple(group)
             yield Document(
                 id=f"{code}/{_slug(category)}/{_slug(names[0])}",
-                title=f"{name}: {category}: {', '.join(names)}",
+                title=": ".join((name, category, *(names if len(names) == 1 else ()))),
                 text="\n".join(f"{field}: {text}" for field, text in group.items()),
                 url=URL,
-                aliases=aliases,
+                keywords=(*others, *names, *(ASKED_WITH.get(field, "") for field in names)),
             )
 
 
@@ -116,20 +93,28 @@ def _names(code: str, data: Mapping[str, Any]) -> tuple[str, tuple[str, ...]]:
         text = _clean(given.get(key, {}).get("text", ""))
         return "" if text.casefold() in {"none", "na"} else text
 
-    shown, known = _NAMES.get(code, ("", ()))
+    shown, known = NAMES.get(code, ("", ()))
     shown = shown or part("conventional short form") or part("conventional long form") or code
     others = (*known, part("abbreviation"), part("former"))
     return shown, tuple(other for other in others if other)
 
 
-def _groups(category: str, fields: Mapping[str, Any]) -> Iterator[dict[str, str]]:
-    """Fields of a category with their texts, in the data's order, small neighbours together."""
-    group: dict[str, str] = {}
-    size = 0
+def _texts(
+    category: str, fields: Mapping[str, Any], told: dict[str, str]
+) -> Iterator[tuple[str, str]]:
+    """Fields of a category with their texts; what another category has `told` is left out."""
     for field, value in fields.items():
         text = "" if f"{category}/{field}" in _SKIPPED else _render(value, (field,))
-        if not text:
-            continue
+        if text and told.get(field) != text:
+            told[field] = text
+            yield field, text
+
+
+def _groups(texts: Iterable[tuple[str, str]]) -> Iterator[dict[str, str]]:
+    """Small neighbours together, in the data's order."""
+    group: dict[str, str] = {}
+    size = 0
+    for field, text in texts:
         words = count_words(f"{field}: {text}")
         if group and size + words > _SHARED_WORDS:
             yield group
@@ -153,7 +138,9 @@ def _render(value: Any, path: tuple[str, ...]) -> str:
         if name == "note":
             parts.append("note: " + _NOTE.sub(r"\1 ", text).strip())
         else:
-            parts.append(f"{name}: {text.removeprefix(f'{name}: ')}" if name else text)
+            # Some texts repeat the last part of their own name.
+            text = text.removeprefix(f"{name.rpartition(': ')[2]}: ")
+            parts.append(f"{name}: {text}" if name else text)
     return "; ".join(parts)
 
 
@@ -168,9 +155,13 @@ def _part_name(key: str, path: tuple[str, ...]) -> str:
 
 
 def _clean(text: str) -> str:
-    """Text without markup: tags out, entities decoded, blanks squeezed."""
-    text = _TAG.sub("", _BREAK.sub(" ", text))
-    return " ".join(html.unescape(text).split()).strip(" ;")
+    """Text without markup: line breaks as semicolons where nothing else parts the lines."""
+    text = html.unescape(_TAG.sub("", _BREAK.sub("\n", text)))
+    lines = [" ".join(line.split()) for line in text.split("\n")]
+    joined = ""
+    for line in filter(None, lines):
+        joined += (" " if joined.endswith((".", ";", ":", ",")) else "; ") + line
+    return joined.strip(" ;").removesuffix(" -")
 
 
 def _slug(name: str) -> str:

@@ -35,6 +35,8 @@ _SENTENCE_END = re.compile(
 # Full stops that do not end a sentence: initials and common abbreviations.
 _ABBREVIATED = re.compile(r"(?:^|[\s(.])(?:[A-Z]|Mr|Mrs|Ms|Dr|St|Jr|Sr|No|vs|e\.g|i\.e)\.$")
 
+_CLAUSE_ENDS = ";:\uff1b\u3001"
+
 
 @dataclass(frozen=True)
 class _Piece:
@@ -142,7 +144,8 @@ def _whole_or_cut(text: str, start: int, end: int, ends_paragraph: bool) -> Iter
     begin, size, last = start, 0, start
     for a, b in _short_words(text, start, end):
         word = _word_size(text[a:b])
-        if size + word > TARGET_WORDS // 2:
+        full = size + word > TARGET_WORDS // 2
+        if full or (size > TARGET_WORDS // 5 and text[last - 1] in _CLAUSE_ENDS):
             yield _Piece(begin, last, size, False)
             begin, size = a, 0
         size += word
