@@ -21,7 +21,6 @@ def completion_body(
     token_ids: Sequence[int],
     slot: int,
     sampling: Sampling,
-    max_tokens: int,
     constraint: Constraint | None,
 ) -> dict[str, Any]:
     """The body of a `/completion` request; no field of it comes from a user's file."""
@@ -29,7 +28,7 @@ def completion_body(
         "prompt": list(token_ids),
         "id_slot": slot,
         "cache_prompt": True,
-        "n_predict": max_tokens,
+        "n_predict": sampling.max_tokens,
         "temperature": sampling.temperature,
         "top_p": sampling.top_p,
         # The server's defaults would cut the distribution further.

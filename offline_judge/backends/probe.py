@@ -1,9 +1,8 @@
-"""Tries at start what an engine promises: constraint, seed, and answers that do not mix."""
+"""Tries what an engine promises: constraint, seed, thinking switch, answers that do not mix."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 
 from offline_judge.domain.message import (
     Capabilities,
@@ -19,26 +18,14 @@ from offline_judge.protocols import Backend
 # A word that no model says by itself, so that only an obeyed constraint brings it out.
 _ODD_WORD = "zyxquor"
 _SCHEMA = {"type": "string", "enum": [_ODD_WORD]}
-_CROSS_TALK = ("apple", "river")
+_REPEATED_WORDS = ("walrus", "lantern")
+REPEATED = Sampling(max_tokens=6)
 
-WordPrompt = Callable[[str], Awaitable[Prompt]]
 
-
-async def tried(backend: Backend, words: WordPrompt) -> Capabilities:
-    """The backend's capabilities, without those it does not show when tried.
-
-    Args:
-        backend: Started.
-        words: Makes a prompt of bare text.
-
-    Raises:
-        BackendStartError: one request's answer contains another's.
-    """
+async def tried(backend: Backend) -> Capabilities:
+    """The backend's capabilities, without those it does not show when tried."""
     told = backend.capabilities
     prompt = await backend.prepare([Message(role="user", content="Say a word.")])
-    if told.slots > 1:
-        heads = [await words(f"{word} " * 8) for word in _CROSS_TALK]
-        await check_cross_talk(backend, heads)
     return told.model_copy(
         update={
             "constraints": told.constraints if await _obeys(backend, prompt) else (),
@@ -48,37 +35,30 @@ async def tried(backend: Backend, words: WordPrompt) -> Capabilities:
     )
 
 
-async def check_cross_talk(backend: Backend, prompts: Sequence[Prompt]) -> None:
-    """Let two slots say two different words over and over at once; neither may say the other's.
+def repetition(which: int) -> str:
+    """A text that any model goes on with its own word; `which` is 0 or 1."""
+    return "\n" + f" {_REPEATED_WORDS[which]}" * 6
+
+
+def check_mix_up(texts: Sequence[str]) -> None:
+    """Check what two slots went on with that were given the two texts at once.
 
     Raises:
-        BackendStartError: with what was seen.
+        BackendStartError: one said the other's word, with what was seen.
     """
-    sampling = Sampling(max_tokens=6)
-    texts = await asyncio.gather(
-        *(
-            answer(backend, prompt, sampling, affinity=f"probe/{at}")
-            for at, prompt in enumerate(prompts)
-        )
-    )
-    for at, text in enumerate(texts):
-        if _CROSS_TALK[1 - at] in text:
+    for which, text in enumerate(texts):
+        if _REPEATED_WORDS[1 - which] in text:
             raise BackendStartError(
                 "The engine mixes up the answers of two requests:"
-                f" asked to repeat `{_CROSS_TALK[at]}`, it said {text!r}"
+                f" asked to repeat `{_REPEATED_WORDS[which]}`, it said {text!r}",
+                remedy="Nothing judged by it can be relied on.",
             )
 
 
-async def answer(
-    backend: Backend,
-    prompt: Prompt,
-    sampling: Sampling,
-    constraint: Constraint | None = None,
-    *,
-    affinity: str = "probe/0",
+async def _answer(
+    backend: Backend, prompt: Prompt, sampling: Sampling, constraint: Constraint | None = None
 ) -> str:
-    """The text of one whole generation."""
-    async for item in backend.generate(prompt, sampling, constraint, affinity=affinity):
+    async for item in backend.generate(prompt, sampling, constraint, affinity="probe"):
         if isinstance(item, Generation):
             return item.text
     return ""
@@ -87,13 +67,13 @@ async def answer(
 async def _obeys(backend: Backend, prompt: Prompt) -> bool:
     """The server answers 200 with free text where it does not understand a schema."""
     sampling = Sampling(max_tokens=24)
-    text = await answer(backend, prompt, sampling, Constraint(json_schema=_SCHEMA))
+    text = await _answer(backend, prompt, sampling, Constraint(json_schema=_SCHEMA))
     return text == f'"{_ODD_WORD}"'
 
 
 async def _repeats(backend: Backend, prompt: Prompt) -> bool:
     sampling = Sampling(temperature=1.5, seed=7, max_tokens=6)
-    return await answer(backend, prompt, sampling) == await answer(backend, prompt, sampling)
+    return await _answer(backend, prompt, sampling) == await _answer(backend, prompt, sampling)
 
 
 async def _has_switch(backend: Backend) -> bool:

@@ -23,6 +23,10 @@ class SlotTable:
         await self._locks[slot].acquire()
         return slot
 
+    async def take(self, slot: int) -> None:
+        """Wait for this very slot and hold it until `release`; its affinity stays."""
+        await self._locks[slot].acquire()
+
     def release(self, slot: int) -> None:
         """Let the next request have the slot."""
         self._locks[slot].release()

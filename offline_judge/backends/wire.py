@@ -14,6 +14,9 @@ from offline_judge.errors import BackendCrashedError, BackendResponseError, Cont
 
 # Answers that need no generation: they are late only when the server is stuck.
 _PLAIN_TIMEOUT_S = 60.0
+# Below the five seconds after which the server drops an idle connection, so that no request is
+# sent into one that is being dropped.
+_KEEP_ALIVE_S = 2.0
 _OVERFLOW = "exceed_context_size_error"
 
 
@@ -58,15 +61,19 @@ class Wire:
             BackendCrashedError: the connection broke.
         """
         timeout = httpx.Timeout(_PLAIN_TIMEOUT_S, connect=10.0, read=None, pool=None)
+        request = self._client.build_request("POST", path, json=body, timeout=timeout)
         if not self.streams:
             self._last_event = time.monotonic()
         self.streams += 1
         try:
-            async with self._client.stream("POST", path, json=body, timeout=timeout) as response:
+            response = await self._send(request)
+            try:
                 if response.status_code != httpx.codes.OK:
                     await response.aread()
                     raise _refusal(path, response)
                 yield self._events(path, response)
+            finally:
+                await response.aclose()
         except httpx.TransportError as error:
             raise _broken(path, error) from error
         finally:
@@ -78,7 +85,8 @@ class Wire:
 
     async def _plain(self, method: str, path: str, body: Any) -> Any:
         try:
-            response = await self._client.request(method, path, json=body)
+            response = await self._send(self._client.build_request(method, path, json=body))
+            await response.aread()
         except httpx.TransportError as error:
             raise _broken(path, error) from error
         if response.status_code != httpx.codes.OK:
@@ -87,6 +95,13 @@ class Wire:
             return response.json()
         except ValueError as error:
             raise BackendResponseError(f"No JSON in the answer: {error}", where=path) from error
+
+    async def _send(self, request: httpx.Request) -> httpx.Response:
+        """Send, and once more where a kept connection was dropped before any answer."""
+        try:
+            return await self._client.send(request, stream=True)
+        except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
+            return await self._client.send(request, stream=True)
 
     async def _events(self, path: str, response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
         async for line in _lines(response):
