@@ -79,12 +79,19 @@ class Meter:
         self._model = model
         self._file = file
         self._last = float("-inf")
+        self._shown: tuple[Phase, str] | None = None
+        self._most = 0
 
     def at(self, phase: Phase, source: str, done: int, note: str = "") -> None:
         """Report `done` bytes; may be left out when the last report is fresh and this is not new.
 
-        The first and the last byte, failures and notes are always told.
+        The first and the last byte, failures and notes are always told. Within one phase and
+        source the bytes told never go back, since the size of a part under way is a guess; 0
+        begins anew.
         """
+        if self._shown != (phase, source) or done == 0:
+            self._shown, self._most = (phase, source), done
+        done = self._most = max(self._most, done)
         now = time.monotonic()
         edge = done in (0, self._file.size) or bool(note)
         if edge or now - self._last >= _REPORT_EVERY_S:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -32,6 +33,8 @@ from offline_judge.weights.fetching import (
 from offline_judge.weights.hub import fetch_from_hub
 from offline_judge.weights.packages import fetch_from_packages, space_needed
 from offline_judge.weights.partial import PartialFile, PullLock
+
+__all__ = ["FileCheck", "ModelState", "ModelStore", "PullProgress", "VerifyReport"]
 
 ModelState = Literal["present", "partial", "absent"]
 Listener = Callable[[PullProgress], None]
@@ -235,6 +238,8 @@ class ModelStore:
         self._notes.remember(file, target)
         for other in {each.kind for each in file.sources}:
             PartialFile(partial.folder, other, file.size).discard()
+        with suppress(OSError):  # an empty folder does no harm
+            partial.folder.rmdir()
         request.meter.at("done", source.label, file.size)
 
     def _target(self, card: ModelCard, file: ModelFile) -> Path:

@@ -1,0 +1,139 @@
+"""Cards: the shipped ones, the user's own, and ones with mistakes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from offline_judge.errors import MissingModelError, SettingsError
+from offline_judge.settings import Settings
+from offline_judge.weights import cards as cards_module
+from offline_judge.weights.cards import (
+    HubSource,
+    PackagesSource,
+    find_card,
+    load_cards,
+    read_card,
+)
+
+GOOD = """
+name = "mine"
+family = "tiny"
+role = "judge"
+parameters = 7_000_000_000
+quantisation = "Q4_K_M"
+window = 4096
+licence = "MIT"
+
+[[files]]
+name = "mine.gguf"
+size = 10
+sha256 = "{sha}"
+
+[[files.sources]]
+kind = "huggingface"
+repository = "owner/mine"
+path = "mine.gguf"
+""".format(sha="0" * 64)
+
+
+def test_shipped_cards_are_the_three_with_sound_sources() -> None:
+    cards = load_cards()
+    assert set(cards) == {
+        "qwen2.5-coder-1.5b-instruct",
+        "qwen2.5-coder-0.5b-instruct",
+        "smollm2-135m-instruct",
+    }
+    for card in cards.values():
+        (file,) = card.files
+        first, second = file.sources
+        assert isinstance(first, HubSource)
+        assert first.path == file.name
+        assert isinstance(second, PackagesSource)
+        assert len(set(second.packages)) == len(second.packages)
+        assert card.quirks.stop_tokens
+
+
+def test_parts_of_the_shipped_packages_are_numbered_in_order() -> None:
+    for name, count in {
+        "qwen2.5-coder-1.5b-instruct": 22,
+        "qwen2.5-coder-0.5b-instruct": 6,
+    }.items():
+        source = find_card(name).files[0].sources[1]
+        assert isinstance(source, PackagesSource)
+        numbers = [int(package.rpartition("part")[2]) for package in source.packages]
+        assert numbers == list(range(1, count + 1))
+
+
+def test_default_judge_has_a_card() -> None:
+    assert find_card(Settings().judge).role == "judge"
+
+
+def test_unknown_name_suggests_close_ones() -> None:
+    with pytest.raises(MissingModelError, match=r"Did you mean .*qwen2\.5-coder-1\.5b-instruct"):
+        find_card("qwen2.5-coder-1.5b")
+
+
+def test_own_card_is_added_and_wins_over_a_shipped_one(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(GOOD)
+    own = GOOD.replace('"mine"', '"smollm2-135m-instruct"')
+    (tmp_path / "smollm2-135m-instruct.toml").write_text(own)
+    cards = load_cards(tmp_path)
+    assert cards["mine"].parameters_b == 7.0
+    assert cards["smollm2-135m-instruct"].family == "tiny"
+    assert "qwen2.5-coder-1.5b-instruct" in cards
+
+
+def test_missing_folder_of_own_cards_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="no-such-folder"):
+        load_cards(tmp_path / "no-such-folder")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('family = "tiny"', "", "family: Field required"),
+        ('family = "tiny"', 'family = "tiny"\ncolour = "red"', "colour: is no key of a card"),
+        ("size = 10", "size = 10\nmd5 = 'x'", r"files\.0\.md5: is no key of a card"),
+        ("0" * 64, "0" * 63, r"files\.0\.sha256: must be 64 hexadecimal digits"),
+        ("0" * 64, "g" * 64, r"files\.0\.sha256: must be 64 hexadecimal digits"),
+        ('name = "mine.gguf"', 'name = "../mine.gguf"', r"files\.0\.name: "),
+        ('path = "mine.gguf"', 'path = "../../x"', r"files\.0\.sources\.0\.path: "),
+        ('"huggingface"', '"carrier-pigeon"', r"files\.0\.sources\.0: "),
+        ('role = "judge"', 'role = "jury"', "role: "),
+        ('name = "mine"', 'name = "yours"', "name: is 'yours', but the file is called 'mine'"),
+        ("window = 4096", "window = 0", "window: "),
+        ('family = "tiny"', "family = ", "is not TOML"),
+    ],
+)
+def test_mistake_names_file_and_key(old: str, new: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message) as caught:
+        read_card(GOOD.replace(old, new), "/cards/mine.toml")
+    assert caught.value.where == "/cards/mine.toml"
+
+
+def test_package_name_that_pip_would_take_for_an_option_is_refused() -> None:
+    text = GOOD.replace('kind = "huggingface"', 'kind = "packages"\npackages = ["--index-url=x"]')
+    text = text.replace('repository = "owner/mine"', 'version = "1.0"')
+    text = text.replace('path = "mine.gguf"', 'member = "*.bin"')
+    with pytest.raises(SettingsError, match=r"files\.0\.sources\.0\.packages\.0: "):
+        read_card(text, "mine.toml")
+
+
+def test_cards_inside_the_package_are_preferred(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "offline_judge"
+    (package / "cards").mkdir(parents=True)
+    (package / "cards" / "mine.toml").write_text(GOOD)
+    monkeypatch.setattr(cards_module, "files", lambda name: package)
+    assert set(load_cards()) == {"mine"}
+
+
+def test_installation_without_cards_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cards_module, "files", lambda name: tmp_path / "offline_judge")
+    with pytest.raises(Exception, match="has no model cards"):
+        load_cards()
