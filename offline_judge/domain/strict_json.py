@@ -6,6 +6,8 @@ import json
 import math
 from typing import Any
 
+_MAX_DIGITS = 400  # more than any double has; Python itself refuses to print very many
+
 
 def parse_row(line: bytes) -> dict[str, Any]:
     """Parse one line into an object.
@@ -22,7 +24,11 @@ def parse_row(line: bytes) -> dict[str, Any]:
         raise ValueError(f"not UTF-8 at byte {error.start + 1}") from None
     try:
         row = json.loads(
-            text, parse_constant=_no_constant, parse_float=_finite, object_pairs_hook=_unique
+            text,
+            parse_constant=_no_constant,
+            parse_float=_finite,
+            parse_int=_whole,
+            object_pairs_hook=_unique,
         )
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at character {error.colno}") from None
@@ -45,6 +51,12 @@ def json_kind(value: Any) -> str:
 
 def _no_constant(name: str) -> float:
     raise ValueError(f"{name} is not JSON")
+
+
+def _whole(literal: str) -> int:
+    if len(literal) > _MAX_DIGITS:
+        raise ValueError(f"the number {literal[:20]} is too large")
+    return int(literal)
 
 
 def _finite(literal: str) -> float:

@@ -62,9 +62,9 @@ def build_corpus(
         StorageError: the disk is full or cannot be written.
     """
     folder = corpus_path(name, corpora_path)
+    if source and (current := _intact(folder, source)):
+        return current
     with build_lock(name, corpora_path):
-        if source and (current := _intact(folder, source)):
-            return current
         try:
             folder.mkdir(exist_ok=True)
             _sweep(folder)
