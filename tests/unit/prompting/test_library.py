@@ -272,7 +272,7 @@ def test_an_override_of_nothing_is_an_error_with_the_nearest_name(
     override = tmp_path / "mine"
     (override / "demo").mkdir(parents=True)
     (override / "demo" / "verdict.systm.jinja").write_text("x")
-    with pytest.raises(TemplateError, match="Did you mean `verdict[.]system[.]jinja`"):
+    with pytest.raises(TemplateError, match=r"Did you mean `verdict[.]system[.]jinja`"):
         make(override=override)
 
 
