@@ -1,0 +1,1 @@
+"""The run directory: trace, blobs, lock, index, and the socket a running run is reached by."""
