@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
+
 from offline_judge.domain.base import content_hash
 from offline_judge.domain.events import CallFinished, WarningRaised
-from offline_judge.domain.message import Generation, Labels, Message, Prompt, Usage
+from offline_judge.domain.message import Generation, Label, Labels, Message, Prompt, Usage
 from offline_judge.prompting.fence import neutralise
 from offline_judge.prompting.library import Rendered
 from offline_judge.prompting.thinking import split_thinking
@@ -83,7 +85,8 @@ class Recorder:
     """Writes one `CallFinished` for each request of a sample, or each answer found again.
 
     `attempt` counts the events of one stage and round, so that (sample, stage, round, attempt)
-    names one of them. Reused answers carry no usage: sums over events tell what the engine did.
+    names one of them. A corrective attempt is recorded as the later turn it is: it follows the
+    first prompt, and what it answers is the answer to that prompt. Reused answers carry no usage: sums over events tell what the engine did.
     """
 
     def __init__(self, sample_id: str, trace: TraceSink) -> None:
@@ -154,3 +157,12 @@ def hash_messages(messages: Sequence[Message]) -> str:
 def spoken(text: str) -> str:
     """An answer as a later prompt quotes it: its final channel, cleaned, without outer blanks."""
     return neutralise(split_thinking(text)[1]).strip()
+
+
+def stored_labels(stored: Any, labels: Sequence[Label]) -> Labels | None:
+    """A kept reading with no usage of its own; None for anything else."""
+    try:
+        found = Labels.model_validate({**(stored or {}), "usage": _NOTHING})
+    except (TypeError, ValidationError):
+        return None
+    return found if found.masses.keys() == {label.name for label in labels} else None

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
-
-from pydantic import ValidationError
+from typing import TypeVar
 
 from offline_judge.domain.judgment import UnscoredReason
-from offline_judge.domain.message import Constraint, Label, Labels, Sampling, Usage
+from offline_judge.domain.message import Constraint, Label, Sampling
 from offline_judge.errors import UnscoredError
 from offline_judge.judge.asking import SAMPLED_TOP_P, Asking
 from offline_judge.judge.cache import CompletionCache
-from offline_judge.judge.calls import Call, Ingredients, Recorder
+from offline_judge.judge.calls import Call, Ingredients, Recorder, stored_labels
 from offline_judge.judge.transport import Budget, RunMemory, Transport
 from offline_judge.prompting.library import TemplateLibrary
 from offline_judge.prompting.thinking import split_thinking
@@ -172,7 +170,7 @@ class Session:
         call = await self._open(template, values, round, follows, budget)
         self._check_window(call, _LABEL_TOKENS)
         key = self._ingredients.key(call, {"labels": [[one.name, one.text] for one in labels]})
-        kept = _stored_labels(self._cache.get(key), labels)
+        kept = stored_labels(self._cache.get(key), labels)
         found = kept
         if found is None:
             found = await self._transport.labels(call, labels, budget)
@@ -245,12 +243,3 @@ class Session:
             return schema.parse(split_thinking(text)[1]), text
         except UnscoredError:
             return None
-
-
-def _stored_labels(stored: Any, labels: Sequence[Label]) -> Labels | None:
-    """A kept reading with no usage of its own; None for anything else."""
-    try:
-        found = Labels.model_validate({**(stored or {}), "usage": Usage(prompt_tokens=0)})
-    except (TypeError, ValidationError):
-        return None
-    return found if found.masses.keys() == {label.name for label in labels} else None

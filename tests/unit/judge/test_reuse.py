@@ -234,3 +234,11 @@ def test_another_process_finds_it_again(tmp_path: Path) -> None:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
         outputs.append(done.stdout.split())
     assert outputs == [["first", "1"], ["first", "0"]]
+
+
+async def test_two_repeats_that_share_a_seed_are_told_apart(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, "one", "two")
+    await _ask(bench, variant=2)
+    shifted = replace(bench, factory=replace(bench.factory, seed=1000)).again()
+    assert (await _ask(shifted, variant=1)).value == "two"
+    assert [draw.seed for draw in bench.drawn] == [2000, 2000]
