@@ -19,6 +19,7 @@ from weights_helpers import (
 
 from offline_judge.errors import DownloadError
 from offline_judge.weights.fetching import PullProgress
+from offline_judge.weights.partial import PartialFile
 
 CONTENT = gguf_bytes()
 CARD = make_card(CONTENT, hub_source())
@@ -86,8 +87,12 @@ def test_changed_file_starts_again(hub: Hub, tmp_path: Path, if_range: bool) -> 
     with pytest.raises(DownloadError):
         store.pull(CARD)
     hub.content, hub.etag = CONTENT, '"two"'
-    assert store.pull(CARD).read_bytes() == CONTENT
+    recorder = Recorder()
+    assert store.pull(CARD, recorder).read_bytes() == CONTENT
     assert hub.sent[-1] == len(CONTENT)
+    # Seen from the head of the answer, not only from a hash at the end.
+    assert [p.done for p in recorder.seen if p.phase == "check"][-1] == len(CONTENT)
+    assert len([p for p in recorder.seen if "has changed" in p.note]) == (0 if if_range else 1)
 
 
 def test_server_without_ranges_starts_again(hub: Hub, tmp_path: Path) -> None:
@@ -202,11 +207,19 @@ def test_offer_of_another_size_is_refused_before_it_is_fetched(hub: Hub, tmp_pat
     assert kept(tmp_path) == []
 
 
-def test_endless_body_is_cut_off(hub: Hub, tmp_path: Path) -> None:
+def test_endless_body_is_cut_off(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hub.content, hub.length = CONTENT + b"x" * 5_000_000, False
+    append, sizes = PartialFile._append, [0]
+
+    def noting(self: PartialFile, block: bytes) -> int:
+        sizes.append(append(self, block))
+        return sizes[-1]
+
+    monkeypatch.setattr(PartialFile, "_append", noting)
     with pytest.raises(DownloadError, match="sends more than"):
         make_store(tmp_path, hub.environ()).pull(CARD)
     assert kept(tmp_path) == []
+    assert max(sizes) < 1_000_000
 
 
 @pytest.mark.parametrize("endpoint", ["ftp://127.0.0.1/x", "nowhere", "http://127.0.0.1:port"])

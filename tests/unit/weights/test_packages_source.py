@@ -95,10 +95,15 @@ def test_wrong_content_keeps_nothing_and_names_the_packages(wheels: Path, tmp_pa
 def test_source_distribution_is_never_built(tmp_path: Path) -> None:
     folder, witness = tmp_path / "wheels", tmp_path / "was-run"
     folder.mkdir()
-    setup = tmp_path / "setup.py"
-    setup.write_text(f"open({str(witness)!r}, 'w').close()\n")
+    source = tmp_path / "tiny-part1-1.0"
+    source.mkdir()
+    # A build backend inside the archive itself: it needs nothing, so pip could run it offline.
+    (source / "backend.py").write_text(f"open({str(witness)!r}, 'w').close()\n")
+    (source / "pyproject.toml").write_text(
+        '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n'
+    )
     with tarfile.open(folder / "tiny-part1-1.0.tar.gz", "w:gz") as archive:
-        archive.add(setup, "tiny-part1-1.0/setup.py")
+        archive.add(source, source.name)
     with pytest.raises(DownloadError, match="part tiny-part1"):
         make_store(tmp_path / "base", pip_environ(folder)).pull(ONE)
     assert not witness.exists()
@@ -110,9 +115,8 @@ def test_pip_of_the_working_folder_is_not_run(
     (tmp_path / "pip.py").write_text("raise SystemExit('the wrong pip')\n")
     monkeypatch.chdir(tmp_path)
     card = make_card(CONTENT[:HALF], packages_source("tiny-part1"))
-    environ = pip_environ(wheels) | {"PYTHONPATH": ""}
     with pytest.raises(Exception, match="cut short"):  # got as far as looking into the content
-        make_store(tmp_path / "base", environ).pull(card)
+        make_store(tmp_path / "base", pip_environ(wheels)).pull(card)
 
 
 def _stubbed(tmp_path: Path, script: str) -> None:
