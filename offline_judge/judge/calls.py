@@ -86,7 +86,8 @@ class Recorder:
 
     `attempt` counts the events of one stage and round, so that (sample, stage, round, attempt)
     names one of them. A corrective attempt is recorded as the later turn it is: it follows the
-    first prompt, and what it answers is the answer to that prompt. Reused answers carry no usage: sums over events tell what the engine did.
+    first prompt, and what it answers is the answer to that prompt.
+    Reused answers carry no usage: sums over events tell what the engine did.
     """
 
     def __init__(self, sample_id: str, trace: TraceSink) -> None:

@@ -64,15 +64,6 @@ class JudgeFactory:
         """The judge of one sample, whose requests keep to one lane."""
         return Session(self, sample_id, lane, trace)
 
-    async def prompt_tokens(self, template: str, values: Values) -> int:
-        """Tokens of a first prompt, without sending it.
-
-        Raises:
-            TemplateError: no such template, or a value is missing.
-        """
-        rendered = self.library.render(f"{self.namespace}/{template}", values)
-        return (await self.backend.prepare(rendered.messages)).tokens
-
 
 class Session:
     """A backend bound to one sample and one lane; implements `protocols.Judge`."""

@@ -27,7 +27,7 @@ from offline_judge.judge.cache import CompletionCache
 from offline_judge.judge.session import JudgeFactory
 from offline_judge.prompting.fence import Fence
 from offline_judge.prompting.library import TemplateLibrary
-from offline_judge.protocols import Judge, StartListener
+from offline_judge.protocols import Judge, StartListener, Values
 
 FILES = {
     "verdict.system.jinja": "You judge.",
@@ -176,6 +176,11 @@ class Bench:
         """The judge of another sample of the same run."""
         trace = Trace()
         return Bench(self.backend, self.factory, trace, self.factory.bind("other", 0, trace))
+
+    async def tokens(self, template: str, values: Values) -> int:
+        """Tokens of a prompt."""
+        rendered = self.factory.library.render(f"demo/{template}", values)
+        return (await self.backend.prepare(rendered.messages)).tokens
 
     @property
     def drawn(self) -> list[Sampling]:

@@ -148,7 +148,7 @@ async def test_nothing_and_a_refusal_are_not_shown_to_the_judge_again(make: Make
 
 async def test_a_correction_that_does_not_fit_is_left_out(make: Make) -> None:
     bench = make("w" * 31, "fine")
-    bench.backend.window = await bench.factory.prompt_tokens("query", VALUES) + 50
+    bench.backend.window = await bench.tokens("query", VALUES) + 50
     answer = await bench.judge.ask("query", VALUES, QUERY)
     assert answer.value == "fine"
     assert bench.backend.sent[1].prompt == bench.backend.sent[0].prompt
@@ -172,14 +172,14 @@ async def test_an_answer_that_parses_but_was_cut_is_never_accepted(make: Make) -
 
 async def test_a_larger_limit_stays_inside_the_window(make: Make) -> None:
     bench = make(said("cut", reason="length"))
-    bench.backend.window = await bench.factory.prompt_tokens("query", VALUES) + 25
+    bench.backend.window = await bench.tokens("query", VALUES) + 25
     assert (await _fails(bench)).reason == "truncated"
     assert [draw.max_tokens for draw in bench.drawn] == [20, 25]
 
 
 async def test_without_room_for_more_a_cut_answer_is_not_asked_for_again(make: Make) -> None:
     bench = make(said("cut", reason="length"))
-    tokens = await bench.factory.prompt_tokens("query", VALUES)
+    tokens = await bench.tokens("query", VALUES)
     bench.backend.window = tokens + 20
     assert (await _fails(bench)).reason == "truncated"
     assert len(bench.drawn) == 1
@@ -196,7 +196,7 @@ async def test_all_budgets_together_are_bounded(make: Make) -> None:
 @pytest.mark.parametrize("room", [9, 0, -5])
 async def test_a_prompt_that_does_not_fit_is_never_sent(make: Make, room: int) -> None:
     bench = make("fine")
-    tokens = await bench.factory.prompt_tokens("query", VALUES)
+    tokens = await bench.tokens("query", VALUES)
     bench.backend.window = tokens + room
     error = await _fails(bench)
     assert error.reason == "overflow"
@@ -208,7 +208,7 @@ async def test_a_prompt_that_does_not_fit_is_never_sent(make: Make, room: int) -
 
 async def test_the_output_is_clamped_down_to_half_and_that_is_told(make: Make) -> None:
     bench = make("fine")
-    tokens = await bench.factory.prompt_tokens("query", VALUES)
+    tokens = await bench.tokens("query", VALUES)
     bench.backend.window = tokens + 10
     await bench.judge.ask("query", VALUES, QUERY)
     assert bench.drawn[0].max_tokens == 10

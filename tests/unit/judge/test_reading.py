@@ -91,7 +91,7 @@ async def test_other_labels_are_another_reading(tmp_path: Path, labels: tuple[La
 
 async def test_a_prompt_that_does_not_fit_is_never_read(tmp_path: Path) -> None:
     bench = make_bench(tmp_path, SURE)
-    bench.backend.window = await bench.factory.prompt_tokens("verdict", VALUES)
+    bench.backend.window = await bench.tokens("verdict", VALUES)
     with pytest.raises(UnscoredError) as caught:
         await bench.judge.read("verdict", VALUES, LABELS)
     assert caught.value.reason == "overflow"
