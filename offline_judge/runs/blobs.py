@@ -127,17 +127,20 @@ class BlobStore:
     def _open_readonly(self) -> sqlite3.Connection:
         if not self._path.exists():
             raise StorageError("The run's large texts are missing.", where=str(self._path))
-        database = _connect(self._path, "mode=ro")
-        try:
-            database.execute("SELECT 1 FROM blobs LIMIT 1")
-        except sqlite3.OperationalError:
-            # On a medium that cannot be written SQLite has no place for its log's index.
-            database.close()
-            database = _connect(self._path, "immutable=1")
-        except sqlite3.Error:
-            database.close()
-            raise
-        return database
+        # Opened for writing where that is allowed: such a connection leaves no files behind. On a
+        # medium that cannot be written SQLite has no place for its log's index.
+        for option in ("mode=rw", "immutable=1"):
+            database = _connect(self._path, option)
+            try:
+                database.execute("PRAGMA query_only = ON")
+                database.execute("SELECT 1 FROM blobs LIMIT 1")
+            except sqlite3.Error as error:
+                database.close()
+                if option == "immutable=1" or not isinstance(error, sqlite3.OperationalError):
+                    raise
+            else:
+                return database
+        raise AssertionError("one of the two ways returns or raises")
 
     def _checked(self, name: str, content: object) -> str:
         try:
