@@ -6,14 +6,14 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from offline_judge.domain.events import EngineStarted, RunFinished, RunStarted, WarningRaised
 from offline_judge.domain.message import Message
 from offline_judge.domain.progress import Preflight
 from offline_judge.errors import OfflineJudgeError, StorageError
-from offline_judge.protocols import Backend, Method, SearchProvider, TraceSink
+from offline_judge.protocols import Backend, Method, RunListener, SearchProvider, TraceSink
 from offline_judge.runner.listeners import SafeListeners
 from offline_judge.runner.loop import JudgeBinder, LoopParts, Runner
 from offline_judge.runner.plan import Plan
@@ -27,11 +27,15 @@ Status = Literal["completed", "limit", "drained", "cancelled", "failed"]
 TICK_S = 1.0
 
 
-class Control(Protocol):
-    """Serves watchers and other processes while the run lasts."""
+class Control(RunListener, Protocol):
+    """Serves watchers and other processes while the run lasts; is told what listeners are."""
 
     async def start(self) -> None:
-        """Begin to serve."""
+        """Begin to serve.
+
+        Raises:
+            StorageError: it cannot be reached; the run goes on without it.
+        """
 
     async def close(self) -> None:
         """Let go of everything."""
@@ -59,6 +63,7 @@ class Execution:
         render: Renders the method's templates by bare name, for counting.
         search: What the method may search.
         plan: What to judge.
+        meter: Counts the events; fed by whoever writes them.
         lanes: Samples judged at the same time.
         minutes: No sample is taken after this time; None without a limit.
         resumed: An earlier process has worked on this run.
@@ -72,22 +77,12 @@ class Execution:
     render: Render
     search: SearchProvider | None
     plan: Plan
+    meter: Meter
     lanes: int = 1
     minutes: float | None = None
     resumed: bool = False
     warnings: tuple[str, ...] = ()
     control: Callable[[StopSwitch], Control] | None = None
-    meter: Meter = field(init=False)
-
-    def __post_init__(self) -> None:
-        plan, limit = self.plan, None if self.minutes is None else 60 * self.minutes
-        meter = Meter(
-            plan.planned,
-            reused=plan.reused,
-            reused_unscored=plan.reused_unscored,
-            time_limit_s=limit,
-        )
-        object.__setattr__(self, "meter", meter)
 
 
 async def execute(work: Execution, trace: TraceSink, listeners: SafeListeners) -> Status:
@@ -98,7 +93,10 @@ async def execute(work: Execution, trace: TraceSink, listeners: SafeListeners) -
     """
     switch = StopSwitch()
     session = _Session(work, trace, listeners, switch)
-    with stop_signals(switch, listeners):
+    async with AsyncExitStack() as stack:
+        stack.enter_context(stop_signals(switch, listeners))
+        if work.control is not None:
+            await _serve(work.control(switch), stack, listeners)
         try:
             status = await session.run()
         except OfflineJudgeError as error:
@@ -179,17 +177,16 @@ class _Session:
             self._listeners.preflight(self._report(()))
             return "limit" if plan.limited else "completed"
         async with AsyncExitStack() as stack:
-            if work.control is not None:
-                control = work.control(self._switch)
-                await control.start()
-                stack.push_async_callback(control.close)
             stack.push_async_callback(self._backend.close)
             stack.push_async_callback(_ended, asyncio.create_task(self._tick()))
             try:
                 await self._switch.guard(self._prepare(), until=Stop.DRAIN)
             except StoppedError:
                 return self._status(left=len(plan.samples))
-            return self._status(await self._loop().run(plan.groups))
+            left = await self._loop().run(plan.groups)
+        if alarm := work.meter.alarm():
+            self._trace.emit(WarningRaised(message=alarm))
+        return self._status(left)
 
     async def _prepare(self) -> None:
         await self._backend.start(self._log)
@@ -269,6 +266,16 @@ class _Session:
         while True:
             await asyncio.sleep(TICK_S)
             self._listeners.progress(self._work.meter.snapshot())
+
+
+async def _serve(control: Control, stack: AsyncExitStack, listeners: SafeListeners) -> None:
+    try:
+        await control.start()
+    except StorageError as error:
+        listeners.phase("control", f"other processes cannot reach this run: {error}")
+        return
+    stack.push_async_callback(control.close)
+    listeners.add(control)
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:

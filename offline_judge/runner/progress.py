@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections import Counter
 from collections.abc import Callable
 
 from offline_judge.domain.events import (
@@ -16,6 +17,7 @@ from offline_judge.domain.events import (
 from offline_judge.domain.judgment import Outcome
 from offline_judge.domain.progress import Progress
 
+_ALARM_FROM = 20
 _FINAL = (Outcome.SCORED, Outcome.UNSCORED, Outcome.ERROR)
 
 
@@ -49,6 +51,7 @@ class Meter:
         self._written = 0
         self._write_s = 0.0
         self._read_anew = 0
+        self._verdicts: Counter[bool] = Counter()
         self._doing: dict[str, str] = {}
         self._lanes: dict[str, str] = {}
 
@@ -92,6 +95,16 @@ class Meter:
             in_flight=dict(self._doing),
         )
 
+    def alarm(self) -> str:
+        """What is wrong with the verdicts as a whole; empty where nothing is.
+
+        A judge that says the same of every sample more likely reads its prompt than the samples.
+        """
+        if len(self._verdicts) != 1 or self._verdicts.total() < _ALARM_FROM:
+            return ""
+        ((verdict, count),) = self._verdicts.items()
+        return f"All {count} verdicts of this run so far are `{str(verdict).lower()}`."
+
     def _left(self, elapsed: float, rate: float) -> float | None:
         if rate <= 0:
             return None
@@ -107,6 +120,8 @@ class Meter:
         if event.outcome in _FINAL:
             self._finished += 1
             self._unscored += event.outcome is not Outcome.SCORED
+        if event.judgment is not None:
+            self._verdicts[event.judgment.verdict] += 1
 
     def _call_finished(self, event: CallFinished) -> None:
         self._do(

@@ -21,6 +21,7 @@ from offline_judge.protocols import Backend, Judge, MethodContext, StartListener
 from offline_judge.runner.execution import Engine, Execution, execute
 from offline_judge.runner.listeners import SafeListeners
 from offline_judge.runner.plan import make_plan
+from offline_judge.runner.progress import Meter
 from offline_judge.runner.stopping import StopSwitch
 
 LABELS = (Label(name="true", text="Yes"), Label(name="false", text="No"))
@@ -144,22 +145,27 @@ def _work(backend: ScriptedBackend | None = None, count: int = 3, **changes: Any
         render=lambda _template, values: FakeRendered(str(values["text"])),
         search=None,
         plan=make_plan([samples] if samples else []),
+        meter=Meter(count),
     )
     return replace(work, **changes)
 
 
-class Seized:
+class Seized(Ears):
     """A control server that hands its switch to the test."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.switch: StopSwitch | None = None
         self.closed = False
+        self.broken = False
 
     def __call__(self, switch: StopSwitch) -> Seized:
         self.switch = switch
         return self
 
-    async def start(self) -> None: ...
+    async def start(self) -> None:
+        if self.broken:
+            raise StorageError("no room for a socket")
 
     async def close(self) -> None:
         self.closed = True
@@ -279,3 +285,19 @@ async def test_cancel_closes_the_engines_stream_before_the_run_ends() -> None:
     assert await execute(work, trace, SafeListeners()) == "cancelled"
     assert released == ["0/verdict"]
     assert trace.kinds()[-2:] == ["sample_finished", "run_finished"]
+
+
+async def test_a_run_that_cannot_be_reached_goes_on_and_says_so() -> None:
+    control, ears = Seized(), Ears()
+    control.broken = True
+    work = _work(control=control)
+    assert await execute(work, MemoryTrace(), SafeListeners([ears])) == "completed"
+    assert "control" in ears.phases
+
+
+async def test_those_who_watch_from_outside_are_told_what_listeners_are() -> None:
+    control = Seized()
+    await execute(_work(control=control), MemoryTrace(), SafeListeners())
+    assert control.phases[:1] == ["spawn"]
+    assert control.reports[0].planned == 3
+    assert control.closed

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from offline_judge.domain.events import CallFinished, SampleFinished, SampleStarted
-from offline_judge.domain.judgment import Outcome
+from offline_judge.domain.judgment import Judgment, Outcome
 from offline_judge.domain.message import Timings, Usage
 from offline_judge.domain.sample import Sample
 from offline_judge.runner.progress import Meter
@@ -101,3 +101,19 @@ def test_what_a_lane_does_is_told_under_its_sample() -> None:
     meter.watch("3/verdict", "reading 12 of 40 tokens")
     meter.watch("7/verdict", "reading of a lane without sample")
     assert meter.snapshot().in_flight == {"a": "verdict: reading 12 of 40 tokens"}
+
+
+def _verdict(meter: Meter, name: str, verdict: bool) -> None:
+    judgment = Judgment(verdict=verdict, probability=float(verdict))
+    meter.event(SampleFinished(sample_id=name, outcome=Outcome.SCORED, judgment=judgment))
+
+
+def test_a_judge_that_always_says_the_same_raises_the_alarm() -> None:
+    meter = _meter(Clock())
+    for number in range(19):
+        _verdict(meter, str(number), True)
+    assert meter.alarm() == ""
+    _verdict(meter, "19", True)
+    assert "All 20 verdicts" in meter.alarm()
+    _verdict(meter, "20", False)
+    assert meter.alarm() == ""

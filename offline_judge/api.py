@@ -1,0 +1,372 @@
+"""What the command line, a terminal UI and library users all call; imports when called.
+
+All functions are synchronous. A run lasts as long as the call that makes it; another process
+may watch it, drain it or cancel it meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from offline_judge.domain.events import AnyEvent
+    from offline_judge.domain.run import Agreement, RunManifest, RunSummary
+    from offline_judge.domain.sample import Sample
+    from offline_judge.protocols import RunListener
+    from offline_judge.retrieval.corpus.store import CorpusManifest
+    from offline_judge.runs.reducer import SampleRow
+    from offline_judge.settings import Settings
+    from offline_judge.weights.cards import ModelCard
+    from offline_judge.weights.store import PullProgress, VerifyReport
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What to judge and how.
+
+    Attributes:
+        method: Name in the method registry.
+        data: JSONL or CSV file of samples.
+        mapping: Column to field, where the file names its columns otherwise.
+        skip_bad: Leave rows out that cannot be read, instead of refusing the file.
+        limit: Samples at most; they are taken in a fixed random order.
+        minutes: No sample is taken after this time; also in a fixed random order.
+        options: The method's own options.
+    """
+
+    method: str
+    data: Path
+    mapping: Mapping[str, str] = field(default_factory=dict)
+    skip_bad: bool = False
+    limit: int | None = None
+    minutes: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run as it stands: its manifest, its summary and one row a sample taken up."""
+
+    manifest: RunManifest
+    summary: RunSummary
+    rows: tuple[SampleRow, ...]
+
+
+@dataclass(frozen=True)
+class SampleView:
+    """One sample of a run: its row, itself, and how it was judged, large texts included."""
+
+    row: SampleRow
+    sample: Sample
+    events: tuple[AnyEvent, ...]
+
+
+@dataclass(frozen=True)
+class AskView(SampleView):
+    """The answer to `ask`: the one sample, and the run it was judged in."""
+
+    run: RunView
+
+
+@dataclass(frozen=True)
+class RunListing:
+    """One run in the list of runs."""
+
+    manifest: RunManifest
+    summary: RunSummary
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.manifest.run_id
+
+    @property
+    def started(self) -> str:
+        """UTC, ISO 8601."""
+        return self.manifest.created
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self.manifest.method
+
+    @property
+    def judge(self) -> str:
+        """Name of the judge's model card."""
+        return self.manifest.judge.name
+
+    @property
+    def status(self) -> str:
+        """Where the run stands."""
+        return self.summary.status
+
+    @property
+    def planned(self) -> int:
+        """Samples the run set out to judge."""
+        return self.summary.planned
+
+    @property
+    def finished(self) -> int:
+        """Samples with an outcome that is not `cancelled`."""
+        return sum(n for name, n in self.summary.outcomes.items() if name != "cancelled")
+
+    @property
+    def unscored(self) -> int:
+        """Finished samples without a verdict, errors included."""
+        return self.finished - self.summary.outcomes.get("scored", 0)
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """Against labels, where there are any."""
+        return self.summary.agreement
+
+
+@dataclass(frozen=True)
+class ModelView:
+    """A model card, and whether its weights are here: `present`, `partial` or `absent`."""
+
+    card: ModelCard
+    state: str
+    path: Path | None
+
+
+def run(request: RunRequest, settings: Settings, listener: RunListener | None = None) -> RunView:
+    """Judge a data file; returns when the run has ended, completed or not.
+
+    The summary's status tells how it ended: `completed`, `limit`, `drained` or `cancelled`.
+
+    Raises:
+        UsageError: method, option, data file or setting cannot be used.
+        MissingError: weights or a package are absent.
+        BackendStartError: the engine does not start; what was judged before is kept.
+        StorageError: the disk is full or cannot be written; what was recorded before is kept.
+    """
+    from offline_judge import jobs
+
+    run_id = jobs.begin(request, settings, listener)
+    return load_run(run_id, settings)
+
+
+def resume(
+    run_id: str,
+    settings: Settings,
+    *,
+    limit: int | None = None,
+    minutes: float | None = None,
+    listener: RunListener | None = None,
+) -> RunView:
+    """Go on with a run: judge what has no verdict yet, under the settings it began with.
+
+    Samples that are scored or unscored stand; those that ended in an error, were cancelled or
+    interrupted are judged again. Without `limit` the run's own limit holds; without `minutes`
+    none does.
+
+    Raises:
+        RunNotFoundError: no run has this id.
+        RunLockedError: another process works on it.
+        RunChangedError: data, weights, prompts or what is searched are not what they were.
+        OfflineJudgeError: as `run`.
+    """
+    from offline_judge import jobs
+
+    whole_id = jobs.resume(run_id, settings, jobs.Limits(limit, minutes), listener)
+    return load_run(whole_id, settings)
+
+
+def ask(
+    question: str,
+    response: str,
+    *,
+    method: str,
+    settings: Settings,
+    options: Mapping[str, Any] | None = None,
+    listener: RunListener | None = None,
+) -> AskView:
+    """Judge one response, as a run of one sample whose data file lies in its directory.
+
+    Raises:
+        OfflineJudgeError: as `run`.
+    """
+    from offline_judge import jobs
+
+    asked = jobs.Question(question, response, method, options or {})
+    run_id, sample_id = jobs.ask(asked, settings, listener)
+    found = show(run_id, sample_id, settings)
+    return AskView(found.row, found.sample, found.events, load_run(run_id, settings))
+
+
+def cancel(run_id: str, settings: Settings, *, drain: bool = False) -> None:
+    """Stop a run that another process works on; with `drain` it finishes what is in flight.
+
+    Returns when the run has taken notice, which is before it has ended.
+
+    Raises:
+        RunNotFoundError: no run has this id.
+        UsageError: no process works on it.
+    """
+    from offline_judge import jobs
+
+    jobs.stop(run_id, settings, drain=drain)
+
+
+def load_run(run_id: str, settings: Settings) -> RunView:
+    """A run as it stands, also while it goes on.
+
+    Args:
+        run_id: An id, a prefix that only one run has, or `last`.
+        settings: Where runs are.
+
+    Raises:
+        RunNotFoundError: no run has this id.
+        StorageError: the run's files are damaged.
+    """
+    from offline_judge import wiring
+
+    directory = wiring.run_store(settings).open(run_id)
+    state = directory.state()
+    return RunView(directory.manifest(), state.summary(), tuple(state.rows()))
+
+
+def show(run_id: str, sample_id: str, settings: Settings) -> SampleView:
+    """How one sample of a run was judged.
+
+    Raises:
+        RunNotFoundError: no run has this id.
+        UsageError: the run has not taken up a sample of this id.
+        StorageError: the run's files are damaged.
+    """
+    from offline_judge import wiring
+    from offline_judge.errors import UsageError
+    from offline_judge.runs.reducer import fold
+
+    directory = wiring.run_store(settings).open(run_id)
+    events = directory.sample_events(sample_id)
+    state = fold(events, directory.run_id)
+    if sample_id not in state.samples:
+        raise UsageError(
+            f"Run {directory.run_id} has not taken up a sample `{sample_id}`.",
+            remedy=_advice(sample_id, directory.state().samples),
+        )
+    return SampleView(state.rows()[0], state.samples[sample_id], tuple(events))
+
+
+def list_runs(settings: Settings) -> list[RunListing]:
+    """All runs, newest first; runs whose files are damaged are left out of the list.
+
+    Raises:
+        StorageError: the folder of runs cannot be read.
+    """
+    from offline_judge import jobs
+
+    return [RunListing(*found) for found in jobs.listed(settings)]
+
+
+def export_rows(run_id: str, settings: Settings) -> Iterator[dict[str, Any]]:
+    """One flat dict a sample taken up: its fields, then its metadata.
+
+    A metadata column with the name of a field is called `metadata.<column>`.
+
+    Raises:
+        RunNotFoundError: no run has this id.
+        StorageError: the run's files are damaged.
+    """
+    for row in load_run(run_id, settings).rows:
+        flat = row.model_dump(mode="json", exclude={"metadata"})
+        flat["citations"] = " ".join(row.citations)
+        for name, value in row.metadata.items():
+            flat[f"metadata.{name}" if name in flat else name] = value
+        yield flat
+
+
+def models_list(settings: Settings) -> list[ModelView]:
+    """All model cards, by name.
+
+    Raises:
+        SettingsError: a card of the user's own cannot be read.
+    """
+    from offline_judge import wiring
+    from offline_judge.weights.cards import load_cards
+
+    return [_model(card, settings) for card in load_cards(wiring.cards_path(settings)).values()]
+
+
+def models_show(name: str, settings: Settings) -> ModelView:
+    """One model card.
+
+    Raises:
+        MissingModelError: no card has this name.
+    """
+    from offline_judge import wiring
+
+    return _model(wiring.model_card(name, settings), settings)
+
+
+def models_pull(
+    name: str, settings: Settings, progress: Callable[[PullProgress], None] | None = None
+) -> Path:
+    """Fetch a model's weights, or complete them; returns the path of the first file.
+
+    Raises:
+        MissingModelError: no card has this name.
+        WeightsError: no source gave what the card promises.
+        StorageError: too little space, or a file cannot be written.
+    """
+    from offline_judge import wiring
+
+    return wiring.model_store(settings).pull(wiring.model_card(name, settings), progress)
+
+
+def models_verify(
+    name: str, settings: Settings, progress: Callable[[PullProgress], None] | None = None
+) -> VerifyReport:
+    """Read a model's files anew and compare size and hash with its card.
+
+    Raises:
+        MissingModelError: no card has this name.
+        StorageError: a file cannot be read.
+    """
+    from offline_judge import wiring
+
+    return wiring.model_store(settings).verify(wiring.model_card(name, settings), progress)
+
+
+def corpus_build(
+    name: str,
+    file: Path | None,
+    settings: Settings,
+    progress: Callable[[int, int], None] | None = None,
+) -> CorpusManifest:
+    """Make documents searchable as corpus `name`; does nothing where they have not changed.
+
+    Args:
+        name: Letters, digits, dots, dashes, underscores.
+        file: JSONL with id, title, text; None builds the default corpus under its own name.
+        settings: Where corpora are.
+        progress: Told the documents and passages indexed so far.
+
+    Raises:
+        UsageError: a bad name, or no file for a corpus that needs one.
+        DataError: the file holds bad rows.
+        StorageError: the corpus cannot be written.
+    """
+    from offline_judge import wiring
+
+    return wiring.make_corpus(name, file, settings, progress)
+
+
+def _model(card: ModelCard, settings: Settings) -> ModelView:
+    from offline_judge import wiring
+
+    store = wiring.model_store(settings)
+    state = store.state(card)
+    return ModelView(card, state, store.location(card) if state == "present" else None)
+
+
+def _advice(wanted: str, known: Iterable[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(wanted, known, n=1)
+    return f"Did you mean `{close[0]}`?" if close else "See: offline-judge runs export"
