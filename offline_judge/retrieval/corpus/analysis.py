@@ -18,7 +18,7 @@ KEYWORD_WEIGHT = 2
 # A query of more distinct terms is cut: the first ones are its question.
 MAX_TERMS = 256
 
-WORDS = "words"  # title, aliases and text as English stems
+WORDS = "words"  # title, keywords and text as English stems
 PAIRS = "pairs"  # the same as pairs of neighbouring characters, for scripts without spaces
 STORED = "passage"
 
@@ -35,8 +35,9 @@ FUNCTION_WORDS = frozenset(_FUNCTION_WORDS.split())
 
 _ANALYZER = "english_stems"
 _BLANKS = "blanks"
+_PLAIN_WORD = re.compile(r"(?<!\w)[A-Za-z]+(?!\w)")
+_LETTER = re.compile(r"\w")
 # Korean has spaces but glues particles to its words, so it is searched by pairs as well.
-_WORD = re.compile(r"\w+")
 _RUN = re.compile(f"[{UNSPACED}\uac00-\ud7a3]+")
 
 
@@ -102,8 +103,9 @@ def build_query(query: str, analyzer: tantivy.TextAnalyzer) -> tantivy.Query | N
     """
     import tantivy
 
-    terms = [(WORDS, term) for term in analyzer.analyze(_content(query))]
-    terms += [(PAIRS, pair) for pair in pairs(_normal(query))]
+    text = _content(_normal(query))
+    terms = [(WORDS, term) for term in analyzer.analyze(text)]
+    terms += [(PAIRS, pair) for pair in pairs(text)]
     distinct = list(dict.fromkeys(terms))[:MAX_TERMS]
     if not distinct:
         return None
@@ -118,9 +120,12 @@ def build_query(query: str, analyzer: tantivy.TextAnalyzer) -> tantivy.Query | N
 
 def _content(query: str) -> str:
     """The query without function words, or as it is where nothing else is in it."""
-    words = _WORD.findall(_normal(query))
-    kept = [word for word in words if word.lower() not in FUNCTION_WORDS]
-    return " ".join(kept or words)
+    kept = _PLAIN_WORD.sub(_unless_function, query)
+    return kept if _LETTER.search(kept) else query
+
+
+def _unless_function(match: re.Match[str]) -> str:
+    return " " if match.group().lower() in FUNCTION_WORDS else match.group()
 
 
 def _normal(text: str) -> str:

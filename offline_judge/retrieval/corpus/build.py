@@ -7,6 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 
@@ -168,13 +169,25 @@ def _write_index(passages: _Stream, folder: Path) -> str:
             stored = canonical_json(_stored(passage, document))
             digest.update(canonical_json([stored, document.keywords]).encode() + b"\n")
             fields = analysis.index_fields(passage.title, document.keywords, passage.text)
-            writer.add_document(tantivy.Document(**fields, **{analysis.STORED: stored}))
-        writer.commit()
-        writer.wait_merging_threads()
-    except ValueError as error:
-        # tantivy tells every failure of the disk this way.
-        raise StorageError(f"Cannot write the index: {error}", where=str(folder)) from error
+            entry = tantivy.Document(**fields, **{analysis.STORED: stored})
+            with _disk_errors(folder):
+                writer.add_document(entry)
+        with _disk_errors(folder):
+            writer.commit()
+    finally:
+        # Ends the writer's threads, so that nothing is written to the folder from here on.
+        with suppress(ValueError):
+            writer.wait_merging_threads()
     return digest.hexdigest()
+
+
+@contextmanager
+def _disk_errors(folder: Path) -> Iterator[None]:
+    """Translate what tantivy raises where the disk fails."""
+    try:
+        yield
+    except ValueError as error:
+        raise StorageError(f"Cannot write the index: {error}", where=str(folder)) from error
 
 
 def _stored(passage: Passage, document: Document) -> dict[str, object]:

@@ -21,6 +21,8 @@ URL = "https://www.cia.gov/the-world-factbook/"
 
 # Small fields of one category share a document of at most this size.
 _SHARED_WORDS = 120
+# Asked for often, and spoken of in many other fields: in a group they would not be found.
+_ALONE = frozenset({"Area", "Population", "Real GDP (purchasing power parity)"})
 _SKIPPED = ("Geography/Map references",)
 
 _TAG = re.compile(r"</?[a-zA-Z][^<>]*>")
@@ -111,10 +113,13 @@ def _texts(
 
 
 def _groups(texts: Iterable[tuple[str, str]]) -> Iterator[dict[str, str]]:
-    """Small neighbours together, in the data's order."""
+    """Small neighbours together, in the data's order, but for those that stand alone."""
     group: dict[str, str] = {}
     size = 0
     for field, text in texts:
+        if field in _ALONE:
+            yield {field: text}
+            continue
         words = count_words(f"{field}: {text}")
         if group and size + words > _SHARED_WORDS:
             yield group

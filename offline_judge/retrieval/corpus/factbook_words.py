@@ -80,7 +80,7 @@ ASKED_WITH: Mapping[str, str] = {
     "Natural hazards": "volcano earthquake disasters",
     "Natural resources": "minerals raw materials",
     "Nuclear energy": "nuclear reactors power plants",
-    "Population": "inhabitants people live how many total",
+    "Population": "inhabitants people live how many",
     "Population below poverty line": "poor poverty",
     "Railways": "railroad trains",
     "Real GDP (purchasing power parity)": "gross domestic product size of economy",
