@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from offline_judge.protocols import RunListener
     from offline_judge.settings import Settings, load_settings
 
+    __version__: str
+
 _PLACES = {
     "OfflineJudgeError": "errors:OfflineJudgeError",
     "RunListener": "protocols:RunListener",
@@ -32,6 +34,7 @@ _PLACES = {
     "RunView": "api:RunView",
     "SampleView": "api:SampleView",
     "Settings": "settings:Settings",
+    "__version__": "settings:VERSION",
     "ask": "api:ask",
     "cancel": "api:cancel",
     "evaluate": "api:run",
@@ -43,7 +46,6 @@ _PLACES = {
     "show": "api:show",
 }
 
-__version__ = "0.1.0"
 __all__ = [
     "OfflineJudgeError",
     "RunListener",

@@ -146,8 +146,10 @@ def run(request: RunRequest, settings: Settings, listener: RunListener | None = 
     """
     from offline_judge import jobs
 
-    run_id = jobs.begin(request, settings, listener)
-    return load_run(run_id, settings)
+    limits = jobs.Limits(request.limit, request.minutes)
+    order = jobs.Order(request.method, request.options, limits)
+    data = jobs.DataFile(Path(request.data), request.mapping, request.skip_bad)
+    return load_run(jobs.begin(order, data, settings, listener), settings)
 
 
 def resume(
@@ -196,6 +198,33 @@ def ask(
     run_id, sample_id = jobs.ask(asked, settings, listener)
     found = show(run_id, sample_id, settings)
     return AskView(found.row, found.sample, found.events, load_run(run_id, settings))
+
+
+def demo(settings: Settings, listener: RunListener | None = None) -> tuple[RunView, ...]:
+    """Judge the shipped samples with `direct`, then with `sage`; what was judged before stands.
+
+    Ends early where a run is drained or cancelled.
+
+    Raises:
+        OfflineJudgeError: as `run`.
+    """
+    from importlib.resources import as_file, files
+
+    from offline_judge.reuse import find_same_run
+
+    views: list[RunView] = []
+    with as_file(files("offline_judge.demo") / "samples.jsonl") as data:
+        for method in ("direct", "sage"):
+            found = find_same_run(method, data, settings, listener)
+            if found is None:
+                views.append(run(RunRequest(method, data), settings, listener))
+            elif found.completed:
+                views.append(load_run(found.run_id, settings))
+            else:
+                views.append(resume(found.run_id, settings, listener=listener))
+            if views[-1].summary.status != "completed":
+                break
+    return tuple(views)
 
 
 def cancel(run_id: str, settings: Settings, *, drain: bool = False) -> None:

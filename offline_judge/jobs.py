@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from offline_judge import wiring
 from offline_judge.datasets.order import group_samples
@@ -32,9 +32,6 @@ from offline_judge.runs.control_client import ControlClient
 from offline_judge.runs.reader import trace_files
 from offline_judge.runs.store import RESULTS, RunDirectory
 from offline_judge.settings import Settings
-
-if TYPE_CHECKING:
-    from offline_judge.api import RunRequest
 
 _log = logging.getLogger(__name__)
 
@@ -62,13 +59,22 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class _Order:
-    """What is wanted of a run, however it was asked for."""
+class Order:
+    """What is wanted of a run: method with options, limits, and files the run shall keep."""
 
     method: str
     options: Mapping[str, Any]
     limits: Limits = Limits()
     files: Mapping[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """A data file and how to read it: column to field, and whether bad rows are left out."""
+
+    path: Path
+    mapping: Mapping[str, str] = field(default_factory=dict)
+    skip_bad: bool = False
 
 
 @dataclass(frozen=True)
@@ -81,16 +87,15 @@ class Question:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
-def begin(request: RunRequest, settings: Settings, listener: RunListener | None) -> str:
+def begin(order: Order, data: DataFile, settings: Settings, listener: RunListener | None) -> str:
     """Judge a data file in a new run; returns the run's id.
 
     Raises:
         OfflineJudgeError: it could not be begun, or not be carried to an end in good order.
     """
-    columns = {name: column for column, name in request.mapping.items()}
-    loaded = read_samples(request.data, mapping=columns, skip_bad=request.skip_bad)
-    limits = Limits(request.limit, request.minutes)
-    return _begin(_Order(request.method, request.options, limits), loaded, settings, listener)
+    columns = {name: column for column, name in data.mapping.items()}
+    loaded = read_samples(data.path, mapping=columns, skip_bad=data.skip_bad)
+    return _begin(order, loaded, settings, listener)
 
 
 def ask(asked: Question, settings: Settings, listener: RunListener | None) -> tuple[str, str]:
@@ -105,7 +110,7 @@ def ask(asked: Question, settings: Settings, listener: RunListener | None) -> tu
         path = Path(folder) / ASKED
         path.write_bytes(content)
         loaded = read_samples(path)
-    order = _Order(method=asked.method, options=asked.options, files={ASKED: content})
+    order = Order(method=asked.method, options=asked.options, files={ASKED: content})
     return _begin(order, loaded, settings, listener), loaded.samples[0].id
 
 
@@ -123,7 +128,7 @@ def resume(run_id: str, settings: Settings, limits: Limits, listener: RunListene
         done = Done(state.samples, state.finished)
         loaded = _load_again(recorded.data, directory)
         check_data(recorded.data, loaded.source, loaded.samples, done)
-        order = _Order(recorded.method, recorded.options, _widened(limits, recorded))
+        order = Order(recorded.method, recorded.options, _widened(limits, recorded))
         with wiring.open_components(
             settings, recorded.method, recorded.options, desk.listeners
         ) as parts:
@@ -162,7 +167,7 @@ def stop(run_id: str, settings: Settings, *, drain: bool) -> None:
     (client.drain if drain else client.cancel)()
 
 
-def _begin(order: _Order, loaded: Loaded, settings: Settings, listener: RunListener | None) -> str:
+def _begin(order: Order, loaded: Loaded, settings: Settings, listener: RunListener | None) -> str:
     settings = wiring.settled(settings)
     listeners = SafeListeners([listener])
     with wiring.open_components(settings, order.method, order.options, listeners) as parts:
@@ -185,7 +190,7 @@ def _begin(order: _Order, loaded: Loaded, settings: Settings, listener: RunListe
 
 
 def _manifest(
-    run_id: str, order: _Order, source: DataSource, settings: Settings, parts: wiring.Components
+    run_id: str, order: Order, source: DataSource, settings: Settings, parts: wiring.Components
 ) -> RunManifest:
     limits = {"limit": order.limits.limit, "minutes": order.limits.minutes}
     return RunManifest(

@@ -15,6 +15,7 @@ import platformdirs
 from offline_judge.errors import SettingsError
 
 APP = "offline-judge"
+VERSION = "0.1.0"
 ENV_PREFIX = "OFFLINE_JUDGE_"
 PROJECT_FILE = "offline-judge.toml"
 

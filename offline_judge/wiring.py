@@ -12,7 +12,6 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from offline_judge import __version__
 from offline_judge.backends.options import EngineOptions
 from offline_judge.domain.base import content_hash
 from offline_judge.domain.run import ModelIdentity, SettingValue
@@ -28,7 +27,7 @@ from offline_judge.retrieval.corpus.store import CorpusManifest
 from offline_judge.runner.execution import Engine
 from offline_judge.runner.loop import JudgeBinder
 from offline_judge.runs.store import RunStore
-from offline_judge.settings import Settings
+from offline_judge.settings import VERSION, Settings
 from offline_judge.weights.cards import ModelCard, find_card
 from offline_judge.weights.store import ModelStore
 
@@ -257,7 +256,7 @@ def recorded_settings(settings: Settings, **limits: float | None) -> dict[str, S
 
 def versions() -> dict[str, str]:
     """Versions of this program and of what shapes judgments."""
-    found = {"offline_judge": __version__, "python": platform.python_version()}
+    found = {"offline_judge": VERSION, "python": platform.python_version()}
     return found | {name: _version(name) for name in _PACKAGES}
 
 
@@ -329,7 +328,7 @@ def _scripted_engine(settings: Settings, slots: int) -> tuple[Engine, ModelIdent
         # What it answers; how fast, and what goes wrong on the way, makes no other judge.
         sha256=content_hash(script.model_dump(mode="json", include={"rules", "label_rules"})),
         engine=backend.name,
-        engine_version=__version__,
+        engine_version=VERSION,
     )
     return _described(backend, identity, settings), identity
 
