@@ -129,4 +129,5 @@ def _unless_function(match: re.Match[str]) -> str:
 
 
 def _normal(text: str) -> str:
-    return unicodedata.normalize("NFKC", text)
+    """One form for each character; halves of surrogate pairs, which no index takes, become `?`."""
+    return unicodedata.normalize("NFKC", text.encode("utf-8", "replace").decode())

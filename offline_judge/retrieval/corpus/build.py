@@ -59,7 +59,7 @@ def build_corpus(
 
     Raises:
         UsageError: a bad name, or another process is building this corpus.
-        DataError: no passages, or two documents of one id.
+        DataError: no passages, two documents of one id, or text that is no Unicode.
         StorageError: the disk is full or cannot be written.
     """
     folder = corpus_path(name, corpora_path)
@@ -166,7 +166,7 @@ def _write_index(passages: _Stream, folder: Path) -> str:
     writer = index.writer(heap_size=_HEAP_BYTES, num_threads=1)
     try:
         for passage, document in passages:
-            stored = canonical_json(_stored(passage, document))
+            stored = _stored(passage, document)
             digest.update(canonical_json([stored, document.keywords]).encode() + b"\n")
             fields = analysis.index_fields(passage.title, document.keywords, passage.text)
             entry = tantivy.Document(**fields, **{analysis.STORED: stored})
@@ -190,10 +190,15 @@ def _disk_errors(folder: Path) -> Iterator[None]:
         raise StorageError(f"Cannot write the index: {error}", where=str(folder)) from error
 
 
-def _stored(passage: Passage, document: Document) -> dict[str, object]:
+def _stored(passage: Passage, document: Document) -> str:
     fields: dict[str, object] = passage.model_dump(exclude={"source"})
     extra = {"url": document.url, "date": document.date}
-    return fields | {key: value for key, value in extra.items() if value}
+    stored = canonical_json(fields | {key: value for key, value in extra.items() if value})
+    try:
+        stored.encode()
+    except UnicodeEncodeError:
+        raise DataError(f"The document `{document.id}` holds half of a surrogate pair") from None
+    return stored
 
 
 def _replace(path: Path, content: bytes) -> None:

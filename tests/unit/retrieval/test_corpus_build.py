@@ -114,6 +114,11 @@ def test_two_documents_of_one_id_are_refused(tmp_path: Path) -> None:
         build_corpus("c", OLD + OLD, tmp_path)
 
 
+def test_text_that_is_no_unicode_is_refused_with_its_document(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="`bad` holds half of a surrogate pair"):
+        build_corpus("c", [*OLD, Document("bad", "T", "x \ud800")], tmp_path)
+
+
 @pytest.mark.parametrize("name", ["", ".", "..", "../c", "a/b", ".hidden", "a b", "é", "x" * 65])
 def test_a_name_that_could_leave_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(UsageError, match="cannot name a corpus"):
