@@ -28,20 +28,21 @@ class Engine:
 
     Args:
         options: The model and the engine's sizes.
-        stall_s: An open stream may stay silent for this long before the child is killed.
+        script: The child's program; tests have smaller ones.
     """
 
-    def __init__(self, options: EngineOptions, *, stall_s: float = 120.0) -> None:
+    def __init__(self, options: EngineOptions, *, script: Path = _SCRIPT) -> None:
         self.options = options
         self.version = ""
         self.address = ""
         self.start_s = 0.0
         self.restarts = 0
-        self._stall_s = stall_s
+        self.stall_s = options.stall_s
+        self._script = script
         self._listener: StartListener = _silent
         self._child: ChildProcess | None = None
         self._wire: Wire | None = None
-        self._key = ""
+        self.api_key = ""
         self._lock = asyncio.Lock()
         self._watchdog: asyncio.Task[None] | None = None
         self._revival: asyncio.Task[None] | None = None
@@ -107,7 +108,7 @@ class Engine:
         self._start_revival(reason)
         return BackendCrashedError(
             f"The engine died while it answered ({reason}): {error.message}",
-            where=child.complaints(),
+            where=child.last_words(),
             remedy="It is started again for the next request.",
         )
 
@@ -160,7 +161,7 @@ class Engine:
             self.restarts += 1
             self._reason = ""
             return
-        words = self._child.complaints() if self._child else ""
+        words = self._child.first_errors() if self._child else ""
         raise BackendStartError(
             f"The engine failed {self._failures} times without one finished request: {reason}",
             where=words,
@@ -169,11 +170,11 @@ class Engine:
     async def _launch(self) -> None:
         await self._let_go(graceful=False)
         begun = time.monotonic()
-        self._key = secrets.token_urlsafe(24)
+        self.api_key = secrets.token_urlsafe(24)
         options = self.options
         self._child = ChildProcess(
             ChildSpec(
-                script=_SCRIPT,
+                script=self._script,
                 config=self._config(),
                 name=f"the engine for {options.model_name}",
                 phase_timeouts_s=_PHASE_TIMEOUTS_S,
@@ -181,14 +182,14 @@ class Engine:
         )
         ready = await self._child.start(self._listener)
         self.version, self.address = str(ready["version"]), str(ready["address"])
-        self._wire = Wire(self.address, self._key, self.connections)
+        self._wire = Wire(self.address, self.api_key, self.connections)
         self.start_s = time.monotonic() - begun
 
     def _config(self) -> dict[str, Any]:
         options = self.options
         return {
             "parent_pid": os.getpid(),
-            "api_key": self._key,
+            "api_key": self.api_key,
             "model_path": str(options.model_path),
             "window": options.window,
             "slots": options.slots,
@@ -207,9 +208,9 @@ class Engine:
     async def _watch(self) -> None:
         """Kill a child that has gone silent: its streams then break and say so."""
         while True:
-            await asyncio.sleep(self._stall_s / 8)
+            await asyncio.sleep(self.stall_s / 8)
             wire, child = self._wire, self._child
-            if wire and child and child.alive and wire.silent_s > self._stall_s:
+            if wire and child and child.alive and wire.silent_s > self.stall_s:
                 self._reason = f"no sign of life for {wire.silent_s:.0f} s"
                 child.kill()
 

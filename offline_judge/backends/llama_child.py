@@ -82,8 +82,11 @@ def _params(xllamacpp: Any, config: dict[str, Any]) -> Any:
     params.n_parallel = config["slots"]
     params.n_ctx = config["window"] * config["slots"]
     params.n_batch = params.n_ubatch = config["batch"]
-    params.cpuparams.n_threads = config["threads"]
-    params.cpuparams_batch.n_threads = config["threads"]
+    for cpu in (params.cpuparams, params.cpuparams_batch):
+        cpu.n_threads = config["threads"]
+        # Threads that spin while they wait gain nothing measurable on free cores and slow a
+        # machine with other work down many times over.
+        cpu.poll = 0
     # Never a smaller window than asked for, never a shifted one: overflow is an error.
     params.fit_params = False
     params.ctx_shift = False

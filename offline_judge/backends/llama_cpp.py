@@ -102,7 +102,7 @@ class LlamaCppBackend:
             await self._engine.start(listener)
             listener("probe", "window, constraint, seed, mix-ups")
             await self._read_capabilities()
-            await self._check_mix_ups()
+            await self.check_mix_ups()
             self._capabilities = await probe.tried(self)
         except BaseException:
             await self.close()
@@ -195,6 +195,21 @@ class LlamaCppBackend:
             timings=took,
         )
 
+    async def check_mix_ups(self) -> None:
+        """Let two slots repeat a word each at once, behind what their caches hold already.
+
+        Raises:
+            BackendStartError: one of them said the other's word.
+        """
+        if self.capabilities.slots > 1:
+            texts = await asyncio.gather(*(self._repeat(slot) for slot in (0, 1)))
+            probe.check_mix_up(texts)
+
+    async def slot_states(self) -> list[dict[str, Any]]:
+        """What the engine says of each slot: `id`, `n_ctx`, `is_processing` and more."""
+        states: list[dict[str, Any]] = await self._requests.get("/slots")
+        return states
+
     async def _count(
         self, prompt: Prompt, plan: LabelPlan, first: Alternatives, hold: Hold
     ) -> tuple[MassCount, int]:
@@ -261,7 +276,7 @@ class LlamaCppBackend:
 
     async def _read_capabilities(self) -> None:
         try:
-            states = await self._requests.get("/slots")
+            states = await self.slot_states()
             window = min(int(state["n_ctx"]) for state in states)
         except (KeyError, TypeError, ValueError) as error:
             raise BackendStartError(f"The engine does not tell its slots: {error!r}") from error
@@ -276,23 +291,13 @@ class LlamaCppBackend:
     def _check_in_time(self) -> None:
         if self._requests.finished >= self._next_check and self._check is None:
             self._next_check = self._requests.finished + _CALLS_BETWEEN_CHECKS
-            self._check = asyncio.create_task(self._check_mix_ups())
+            self._check = asyncio.create_task(self.check_mix_ups())
 
     def _raise_mix_up(self) -> None:
         """Raise what the last check found; after a good one there is nothing to raise."""
         if self._check is not None and self._check.done():
             self._check.result()
             self._check = None
-
-    async def _check_mix_ups(self) -> None:
-        """Let two slots repeat a word each at once, behind what their caches hold already.
-
-        Raises:
-            BackendStartError: one of them said the other's word.
-        """
-        if self.capabilities.slots > 1:
-            texts = await asyncio.gather(*(self._repeat(slot) for slot in (0, 1)))
-            probe.check_mix_up(texts)
 
     async def _repeat(self, slot: int) -> str:
         ids = await self._tokenize(probe.repetition(slot), whole=False)

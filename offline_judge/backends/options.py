@@ -27,6 +27,7 @@ class EngineOptions:
         system_role: The chat template takes a system turn and repeated roles.
         parameters_b: Billions of parameters.
         thinking_switch: The chat template's variable that turns thinking on and off.
+        stall_s: A request may bring no sign of life for this long before the engine is killed.
     """
 
     model_path: Path
@@ -38,6 +39,7 @@ class EngineOptions:
     system_role: bool = True
     parameters_b: float = 1.5
     thinking_switch: str = "enable_thinking"
+    stall_s: float = 120.0
 
     def chosen_batch(self) -> int:
         """Prompt tokens read at once, never fewer than slots that generate together."""

@@ -72,14 +72,14 @@ class ChildProcess:
             return f"killed by {signal.Signals(-code).name}"
         return f"exit status {code}"
 
-    def tail(self, lines: int = _TAIL_LINES) -> str:
-        """The last lines of its stderr."""
-        return "\n".join(list(self._tail)[-lines:])
+    def first_errors(self, lines: int = 3) -> str:
+        """The first errors in its log, which name the cause of those that follow."""
+        errors = [line.split(" E ", 1)[1].strip() for line in self._tail if " E " in line]
+        return "; ".join(errors[:lines]) or self.last_words()
 
-    def complaints(self, lines: int = 4) -> str:
-        """The last lines its log marks as errors, else its last lines of any kind."""
-        errors = [line.split(" E ", 1)[1] for line in self._tail if " E " in line]
-        return "; ".join((errors or list(self._tail))[-lines:])
+    def last_words(self, lines: int = 4) -> str:
+        """The last lines of its stderr that are more than information."""
+        return "; ".join([line.strip() for line in self._tail if " I " not in line][-lines:])
 
     async def start(self, listener: StartListener) -> dict[str, Any]:
         """Spawn, and wait until it is ready; gives its phases' fields, merged.
@@ -159,12 +159,12 @@ class ChildProcess:
             except TimeoutError:
                 raise BackendStartError(
                     f"{self._spec.name} stayed in phase `{phase}` for {limit:.0f} s",
-                    where=self.complaints(),
+                    where=self.first_errors(),
                 ) from None
             if message is None or message.get("phase") == "failed":
                 await self.wait()
                 raise BackendStartError(
-                    f"{self._spec.name} did not start ({self.exit_text})", where=self.complaints()
+                    f"{self._spec.name} did not start ({self.exit_text})", where=self.first_errors()
                 )
             phase = str(message.pop("phase", phase))
             merged |= message

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections import deque
+from dataclasses import dataclass, field
 
 from offline_judge.domain.message import Timings, Usage
 
 _DEFAULT_BATCH_S = 1.0
+_RECENT = 64
 
 
 @dataclass
@@ -17,6 +19,7 @@ class Rates:
     read_s: float = 0.0
     generated: int = 0
     generated_s: float = 0.0
+    _gaps: deque[float] = field(default_factory=lambda: deque(maxlen=_RECENT))
 
     def add(self, usage: Usage, timings: Timings) -> None:
         """Count one request."""
@@ -38,6 +41,11 @@ class Rates:
         """Tokens generated a second; 0 before any."""
         return self.generated / self.generated_s if self.generated_s > 0 else 0.0
 
+    def gap(self, seconds: float) -> None:
+        """Count the time between two events of a stream, each at the end of a batch."""
+        self._gaps.append(seconds)
+
     def batch_s(self, batch: int) -> float:
-        """Seconds one batch takes as measured so far."""
-        return batch / self.prompt if self.prompt else _DEFAULT_BATCH_S
+        """Seconds one batch may take: on average, or the slowest of late, whichever is longer."""
+        average = batch / self.prompt if self.prompt else _DEFAULT_BATCH_S
+        return max(average, *self._gaps, 0.0)

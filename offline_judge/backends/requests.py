@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
@@ -92,11 +93,14 @@ class Requests:
             wire = await self._engine.wire()
             hold.busy = True
             async with wire.stream("/completion", body) as events:
+                last = time.monotonic()
                 async for event in events:
+                    self.rates.gap(time.monotonic() - last)
                     if event.get("stop"):
                         final = event
                     else:
                         yield event
+                    last = time.monotonic()
         except BackendCrashedError as error:
             hold.busy = False
             self._crashes[prompt.token_ids] += 1

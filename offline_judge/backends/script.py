@@ -132,12 +132,11 @@ def default_json(schema: Mapping[str, Any], key: str) -> str:
 
 def default_masses(labels: Sequence[Label], key: str) -> dict[str, float]:
     """Masses that sum to .95, always the same for the same key."""
-    draw = random.Random(text_hash(key))
-    weights = [draw.random() + 0.01 for _ in labels]
-    return {
-        label.name: 0.95 * weight / sum(weights)
-        for label, weight in zip(labels, weights, strict=True)
+    weights = {
+        label.name: random.Random(text_hash(f"{label.name}/{key}")).random() + 0.01
+        for label in labels
     }
+    return {name: 0.95 * weight / sum(weights.values()) for name, weight in weights.items()}
 
 
 def _instance(schema: Mapping[str, Any], draw: random.Random) -> Any:
