@@ -201,9 +201,7 @@ def ask(
 
 
 def demo(settings: Settings, listener: RunListener | None = None) -> tuple[RunView, ...]:
-    """Judge the shipped samples with `direct`, then with `sage`; what was judged before stands.
-
-    Ends early where a run is drained or cancelled.
+    """Judge the shipped samples with `direct`, then `sage`, until one is stopped; reuses runs.
 
     Raises:
         OfflineJudgeError: as `run`.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,11 +10,12 @@ import click
 from offline_judge.cli import output
 from offline_judge.cli.numbers import count, duration
 from offline_judge.cli.rows import JudgedRow, outcome, truth
+from offline_judge.cli.run import end_by_status
 from offline_judge.cli.session import Session, judge_options, output_options
 from offline_judge.cli.visible import shorten
 
 if TYPE_CHECKING:
-    from offline_judge.api import DemoRow, DemoView
+    from offline_judge.api import RunView
     from offline_judge.domain.run import RunSummary
 
 CELL = 44
@@ -38,28 +40,46 @@ def demo(session: Session, small: bool) -> None:
     if small:
         session.flags["judge"] = SMALL_JUDGE
     with Display(session.diagnostics) as display:
-        view = api.demo(session.settings(), display)
+        runs = api.demo(session.settings(), display)
     if session.json:
-        output.document({"rows": view.rows, "runs": _runs(view)})
-        return
-    print_table(view)
-    for run in view.runs:
-        output.text(f"{run.manifest.method:<8}{_result(run.summary)}")
-    _hints(session, view)
+        output.document({"rows": [_joined(rows) for rows in _samples(runs)], "runs": _runs(runs)})
+    else:
+        print_table(runs)
+        for run in runs:
+            output.text(f"{run.manifest.method:<8}{_result(run.summary)}")
+        _hints(session, runs)
+    for run in runs:
+        end_by_status(run.summary.status)
 
 
-def print_table(view: DemoView) -> None:
-    """Write the samples with the verdicts of all methods, one row a sample."""
-    methods = [run.manifest.method for run in view.runs]
+def print_table(runs: Sequence[RunView]) -> None:
+    """Write the samples of runs over the same data, one row a sample with every run's verdict."""
+    methods = [run.manifest.method for run in runs]
     columns = [output.Column(name) for name in ("question", "response", "label", *methods)]
-    output.table([*columns, output.Column("searches", right=True)], map(_cells, view.rows))
+    output.table([*columns, output.Column("searches", right=True)], map(_cells, _samples(runs)))
 
 
-def _cells(row: DemoRow) -> list[str]:
-    verdicts = [_verdict(judged) for judged in row.judged.values()]
-    searches = sum(judged.searches for judged in row.judged.values() if judged is not None)
-    question, response = shorten(row.question, CELL), shorten(row.response, CELL)
-    return [question, response, truth(row.label), *verdicts, str(searches)]
+def _samples(runs: Sequence[RunView]) -> list[dict[str, JudgedRow | None]]:
+    """For each sample, in the order of the first run that has it: method to row."""
+    samples: dict[str, dict[str, JudgedRow]] = {}
+    for run in runs:
+        for row in run.rows:
+            samples.setdefault(row.id, {})[run.manifest.method] = row
+    methods = [run.manifest.method for run in runs]
+    return [{method: rows.get(method) for method in methods} for rows in samples.values()]
+
+
+def _joined(rows: Mapping[str, JudgedRow | None]) -> dict[str, Any]:
+    first = next(row for row in rows.values() if row is not None)
+    sample = {"id": first.id, "question": first.question, "response": first.response}
+    return {**sample, "label": first.label, "judged": rows}
+
+
+def _cells(rows: Mapping[str, JudgedRow | None]) -> list[str]:
+    first = next(row for row in rows.values() if row is not None)
+    sample = [shorten(first.question, CELL), shorten(first.response, CELL), truth(first.label)]
+    searches = sum(row.searches for row in rows.values() if row is not None)
+    return [*sample, *(_verdict(row) for row in rows.values()), str(searches)]
 
 
 def _verdict(judged: JudgedRow | None) -> str:
@@ -81,18 +101,17 @@ def _result(summary: RunSummary) -> str:
     return ", ".join([*parts, f"{duration(summary.seconds)}"])
 
 
-def _runs(view: DemoView) -> dict[str, Any]:
+def _runs(runs: Sequence[RunView]) -> dict[str, Any]:
     return {
-        run.manifest.method: {"run": run.manifest.run_id, "summary": run.summary}
-        for run in view.runs
+        run.manifest.method: {"run": run.manifest.run_id, "summary": run.summary} for run in runs
     }
 
 
-def _hints(session: Session, view: DemoView) -> None:
+def _hints(session: Session, runs: Sequence[RunView]) -> None:
     diagnostics = session.diagnostics
     diagnostics.hint("The number behind a verdict is the judge's probability of `true`.")
-    if view.runs and view.rows:
-        run_id = view.runs[-1].manifest.run_id
-        diagnostics.hint(f"How one was judged:  offline-judge show {run_id} {view.rows[0].id}")
+    if runs and runs[-1].rows:
+        run_id = runs[-1].manifest.run_id
+        diagnostics.hint(f"How one was judged:  offline-judge show {run_id} {runs[-1].rows[0].id}")
     diagnostics.hint('Ask about your own:  offline-judge ask "QUESTION" "RESPONSE"')
     diagnostics.hint("Judge a whole file:  offline-judge run sage --data FILE")

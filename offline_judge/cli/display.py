@@ -43,6 +43,7 @@ class Display:
         self._began = clock()
         self._screen = screen or open_screen(diagnostics, clock)
         self._in_flight = 0
+        self._phase = ""
         self._failures = 0
 
     def __enter__(self) -> Display:
@@ -66,7 +67,9 @@ class Display:
             )
             return
         said = f"{phase}: {detail}" if detail else phase
-        self._screen.phase(f"[{duration(self._clock() - self._began)}] {said}")
+        begins, self._phase = phase != self._phase, phase
+        elapsed = duration(self._clock() - self._began)
+        self._screen.phase(f"[{elapsed}] {said}", begins=begins)
 
     def preflight(self, report: Preflight) -> None:
         """Tell beforehand what will be judged, what cannot be, and how long it may take."""

@@ -12,7 +12,6 @@ from typing import NoReturn
 
 import click
 
-from offline_judge import __version__
 from offline_judge.cli.diagnostics import DONE, EXIT_CODES, FAILED, INTERRUPTED, Diagnostics
 from offline_judge.cli.lazy import LazyCommand, LazyGroup
 from offline_judge.cli.session import Session, session_option, setting_option
@@ -38,6 +37,8 @@ _EPILOG = "Exit codes: " + ", ".join(f"{code} {word}" for code, word in EXIT_COD
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
     if not value or ctx.resilient_parsing:
         return
+    from offline_judge import __version__
+
     click.echo(f"{PROGRAM} {__version__}")
     ctx.exit()
 

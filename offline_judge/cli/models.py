@@ -118,8 +118,10 @@ def pull(session: Session, names: tuple[str, ...]) -> None:
 def verify(session: Session, name: str) -> None:
     """Read a model's files again and compare size and hash with its card."""
     from offline_judge import api
+    from offline_judge.cli.transfer import Transfer
 
-    report = api.models_verify(name, session.settings())
+    with Transfer(session.diagnostics) as transfer:
+        report = api.models_verify(name, session.settings(), transfer)
     if session.json:
         output.document({"model": report.model, "ok": report.ok, "files": report.files})
     else:

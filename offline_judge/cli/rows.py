@@ -17,6 +17,10 @@ class JudgedRow(Protocol):
         """What was asked."""
 
     @property
+    def response(self) -> str:
+        """What was judged."""
+
+    @property
     def label(self) -> bool | None:
         """What people said."""
 

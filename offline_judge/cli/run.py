@@ -171,8 +171,12 @@ def report(session: Session, view: RunView) -> None:
     cancelled = summary.outcomes.get("cancelled", 0)
     if sum(summary.outcomes.values()) - cancelled < summary.planned:
         diagnostics.hint(f"To go on: offline-judge resume {run_id}")
-    context = click.get_current_context()
-    if summary.status in ("drained", "cancelled", "interrupted"):
-        context.exit(INTERRUPTED)
-    if summary.status == "failed":
-        context.exit(FAILED)
+    end_by_status(summary.status)
+
+
+def end_by_status(status: str) -> None:
+    """End the command with the exit code that a run's status stands for; 0 goes on."""
+    if status in ("drained", "cancelled", "interrupted"):
+        click.get_current_context().exit(INTERRUPTED)
+    if status == "failed":
+        click.get_current_context().exit(FAILED)

@@ -26,8 +26,8 @@ class Screen(Protocol):
     def warn(self, text: str) -> None:
         """A warning that stays."""
 
-    def phase(self, text: str) -> None:
-        """What goes on before the first sample, and between samples."""
+    def phase(self, text: str, *, begins: bool) -> None:
+        """What goes on before the first sample; `begins` is false for more about the same."""
 
     def progress(self, progress: Progress) -> None:
         """Where the run stands."""
@@ -56,6 +56,7 @@ class PlainScreen:
         self._diagnostics = diagnostics
         self._clock = clock
         self._next = clock()
+        self._next_phase = clock()
         self._unsaid: Progress | None = None
 
     def line(self, text: str, style: str = "") -> None:
@@ -66,9 +67,11 @@ class PlainScreen:
         """Write a warning."""
         self._diagnostics.warn(text)
 
-    def phase(self, text: str) -> None:
-        """Write a note."""
-        self._diagnostics.note(text, "dim")
+    def phase(self, text: str, *, begins: bool) -> None:
+        """Write a note; about the same phase only where the last one is ten seconds old."""
+        if begins or self._clock() >= self._next_phase:
+            self._next_phase = self._clock() + PLAIN_INTERVAL_S
+            self._diagnostics.note(text, "dim")
 
     def progress(self, progress: Progress) -> None:
         """Write a line where the last one is ten seconds old."""
@@ -123,9 +126,10 @@ class LiveScreen:
         """Print above the bar."""
         self._print(f"warning: {visible(text, lines=True)}", "yellow")
 
-    def phase(self, text: str) -> None:
-        """Show beside the bar, and keep a line of it."""
-        self._print(visible(text), "dim")
+    def phase(self, text: str, *, begins: bool) -> None:
+        """Show beside the bar, and keep a line of each phase."""
+        if begins:
+            self._print(visible(text), "dim")
         self._bar.update(self._task, description=shorten(text, 80))
 
     def progress(self, progress: Progress) -> None:

@@ -177,7 +177,8 @@ def _prompt_lines(event: CallFinished) -> Iterator[Line]:
     if event.follows:
         yield Line(f"    follows prompt {event.follows[:12]}", "dim")
     for name, value in event.values.items():
-        yield Line(f"    {name} = {_indent(_value(value), 6)}")
+        kind = f" ({value['untrusted']})" if _is_fenced(value) else ""
+        yield Line(f"    {name}{kind} = {_indent(_value(value), 6)}")
     if event.masses is not None:
         outside = 0.0 if event.outside is None else event.outside
         yield Line(f"    read:{_masses({**event.masses, 'neither': outside})}")
@@ -187,7 +188,16 @@ def _prompt_lines(event: CallFinished) -> Iterator[Line]:
         yield Line(f"    not accepted: {event.problem}", "yellow")
 
 
+def _is_fenced(value: Any) -> bool:
+    """Whether a recorded value was text from outside, which the prompt showed in a fence."""
+    return isinstance(value, dict) and {"untrusted", "text"} <= value.keys()
+
+
 def _value(value: Any) -> str:
+    if isinstance(value, list):
+        return "".join(f"\n- {_indent(_value(item), 2)}" for item in value) or "(none)"
+    if _is_fenced(value):
+        return str(value["text"])
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 

@@ -132,8 +132,9 @@ class CommandLine:
     """Calls the program's entry point in this process, with a fake API behind it."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self.api: Any = ModuleType("offline_judge.api")
-        self.api.RunRequest = Request
+        fake: Any = ModuleType("offline_judge.api")
+        fake.RunRequest = Request
+        self.api = fake
         self._capsys = capsys
         monkeypatch.setitem(sys.modules, "offline_judge.api", self.api)
         monkeypatch.setattr(offline_judge, "api", self.api, raising=False)

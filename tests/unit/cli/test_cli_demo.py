@@ -1,15 +1,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 from cli_fakes import (
     HOSTILE,
     CommandLine,
     Row,
+    View,
     answering,
     manifest,
     summary,
@@ -29,35 +29,15 @@ def cli(
     return CommandLine(monkeypatch, capsys)
 
 
-@dataclass(frozen=True)
-class DemoRow:
-    id: str
-    question: str
-    response: str
-    label: bool | None
-    judged: dict[str, Row]
-
-
-@dataclass(frozen=True)
-class Demo:
-    rows: tuple[DemoRow, ...]
-    runs: tuple[Any, ...]
-
-
-@dataclass(frozen=True)
-class Judged:
-    manifest: Any
-    summary: Any
-
-
-def demonstration() -> Demo:
-    judged = {
-        "direct": Row("x", verdict=True, probability=0.9, searches=0),
-        "sage": Row("x", verdict=None, probability=None, outcome=Outcome.UNSCORED, reason="empty"),
-    }
-    row = DemoRow("x", HOSTILE, "long " * 40, False, judged)
-    runs = tuple(Judged(manifest(f"run-{name}", name), summary()) for name in judged)
-    return Demo((row,), runs)
+def demonstration() -> tuple[View, ...]:
+    direct = Row("x", HOSTILE, "long " * 40, False, verdict=True, probability=0.9, searches=0)
+    sage = replace(
+        direct, verdict=None, probability=None, outcome=Outcome.UNSCORED, reason="empty", searches=3
+    )
+    return (
+        View(manifest("run-direct", "direct"), summary(), (direct, Row("y"))),
+        View(manifest("run-sage", "sage"), summary("drained"), (sage,)),
+    )
 
 
 def test_the_demo_shows_both_verdicts_side_by_side(cli: CommandLine) -> None:
@@ -85,7 +65,7 @@ def test_the_demo_as_json(cli: CommandLine) -> None:
 def test_the_small_demo_takes_the_smaller_judge(cli: CommandLine) -> None:
     judges: list[str] = []
 
-    def demo(settings: Settings, listener: RunListener) -> Demo:
+    def demo(settings: Settings, listener: RunListener) -> tuple[View, ...]:
         judges.append(settings.judge)
         return demonstration()
 
@@ -97,3 +77,11 @@ def test_the_small_demo_takes_the_smaller_judge(cli: CommandLine) -> None:
 
 def test_the_small_demo_and_a_judge_exclude_one_another(cli: CommandLine) -> None:
     assert cli("demo", "--small", "--judge", "x").code == 2
+
+
+def test_a_sample_that_one_method_has_not_reached_is_shown_with_a_dash(cli: CommandLine) -> None:
+    cli.api.demo = answering(demonstration())
+
+    line = cli("demo").out.splitlines()[2]
+
+    assert line.split()[-3:] == ["0.75", "-", "3"]

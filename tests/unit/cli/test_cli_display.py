@@ -85,6 +85,18 @@ def test_phases_show_the_time_since_the_start(capsys: pytest.CaptureFixture[str]
     assert capsys.readouterr().err == "[3.2 s] load: reading weights\n"
 
 
+def test_more_about_a_phase_is_told_now_and_then(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    display = plain(clock)
+    for second in range(12):
+        clock.now = float(second)
+        display.phase("corpus", f"{second} documents")
+    display.phase("spawn")
+
+    said = [line.partition("] ")[2] for line in capsys.readouterr().err.splitlines()]
+    assert said == ["corpus: 0 documents", "corpus: 10 documents", "spawn"]
+
+
 def test_preflight_names_samples_that_do_not_fit(capsys: pytest.CaptureFixture[str]) -> None:
     too_long = tuple(f"s{i}" for i in range(7))
 

@@ -32,7 +32,11 @@ CALL = CallFinished(
     attempt=1,
     template="verdict",
     template_hash="f" * 64,
-    values={"question": "Which?", "notes": ["a", "b"]},
+    values={
+        "question": "Which?",
+        "notes": ["a", "b"],
+        "response": {"untrusted": "response", "text": "Astana", "tag": "lkmg"},
+    },
     prompt_hash="0" * 64,
     masses={"true": 0.2, "false": 0.7},
     outside=0.1,
@@ -147,7 +151,8 @@ def test_prompts_tell_values_and_raw_answers() -> None:
     text = told(Steps(prompts=True), [CALL, SUMMARY])
 
     assert "question = Which?" in text
-    assert 'notes = ["a", "b"]' in text
+    assert "notes = \n      - a\n      - b" in text
+    assert "response (response) = Astana" in text
     assert "read: (true 0.20, false 0.70, neither 0.10)" in text
     assert "answer = Astana." in text
 
