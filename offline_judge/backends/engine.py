@@ -91,13 +91,17 @@ class Engine:
         """A request was finished: earlier crashes no longer count against the child."""
         self._failures = 0
 
-    async def crashed(self, error: BackendCrashedError) -> BackendCrashedError:
-        """Make sure that a child whose stream broke is gone, and start it again.
+    async def crashed(self, error: BackendCrashedError, wire: Wire) -> BackendCrashedError:
+        """Make sure that a child whose connection broke is gone, and start it again.
 
         Gives the error to raise, with what the child said last.
+
+        Args:
+            error: What was seen on the wire.
+            wire: The wire it was seen on; one of an earlier child says nothing of this one.
         """
         child = self._child
-        if child is None or self._closed:
+        if child is None or wire is not self._wire or self._closed:
             return error
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(child.wait(), _DEATH_S)

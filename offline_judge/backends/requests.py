@@ -89,9 +89,9 @@ class Requests:
                 f"The engine died {_MOST_CRASHES} times over this prompt; it is not sent again"
             )
         final: dict[str, Any] | None = None
+        wire = await self._engine.wire()
+        hold.busy = True
         try:
-            wire = await self._engine.wire()
-            hold.busy = True
             async with wire.stream("/completion", body) as events:
                 last = time.monotonic()
                 async for event in events:
@@ -105,7 +105,7 @@ class Requests:
             hold.busy = False
             self._crashes[prompt.token_ids] += 1
             self.heads.clear()
-            raise await self._engine.crashed(error) from error
+            raise await self._engine.crashed(error, wire) from error
         except ContextOverflowError:
             hold.busy = False
             raise
@@ -162,11 +162,11 @@ class Requests:
         return any(state["id"] == slot and state["is_processing"] for state in states)
 
     async def _plain(self, method: str, path: str, body: dict[str, Any] | None) -> Any:
+        wire = await self._engine.wire()
         try:
-            wire = await self._engine.wire()
             return await (wire.get(path) if method == "GET" else wire.post(path, body))
         except BackendCrashedError as error:
-            raise await self._engine.crashed(error) from error
+            raise await self._engine.crashed(error, wire) from error
 
 
 def check_final(final: dict[str, Any], prompt: Prompt, slot: int) -> None:
