@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from offline_judge.domain.progress import Preflight, Progress
 
 SHOWN_FAILURES = 5
+_FAILED = (Outcome.UNSCORED, Outcome.ERROR)
 
 
 def open_screen(diagnostics: Diagnostics, clock: Callable[[], float] = time.monotonic) -> Screen:
@@ -95,7 +96,7 @@ class Display:
         elif isinstance(event, EngineStarted) and event.restart:
             reason = f" ({event.reason})" if event.reason else ""
             self._screen.warn(f"the engine was restarted, number {event.restart}{reason}")
-        elif isinstance(event, SampleFinished) and event.outcome is not Outcome.SCORED:
+        elif isinstance(event, SampleFinished) and event.outcome in _FAILED:
             self._failure(event)
 
     def progress(self, progress: Progress) -> None:

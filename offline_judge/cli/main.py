@@ -15,7 +15,7 @@ import click
 from offline_judge.cli.diagnostics import DONE, EXIT_CODES, FAILED, INTERRUPTED, Diagnostics
 from offline_judge.cli.lazy import LazyCommand, LazyGroup
 from offline_judge.cli.session import Session, session_option, setting_option
-from offline_judge.errors import OfflineJudgeError
+from offline_judge.errors import MissingDependencyError, OfflineJudgeError
 
 PROGRAM = "offline-judge"
 
@@ -103,6 +103,8 @@ def _guarded(arguments: list[str], session: Session) -> int:
         return INTERRUPTED
     except OSError as error:
         return _system_error(error, session)
+    except ModuleNotFoundError as error:
+        return _missing(error, session)
     except Exception:  # noqa: BLE001 - the last stop: nobody above could tell the user
         return _unexpected(session)
     return code
@@ -115,6 +117,18 @@ def _system_error(error: OSError, session: Session) -> int:
         session.diagnostics.error(f"The disk is full: {error}")
         return FAILED
     return _unexpected(session)
+
+
+def _missing(error: ModuleNotFoundError, session: Session) -> int:
+    """A package that the installation lacks; a module of our own would be a fault of ours."""
+    package = (error.name or "").partition(".")[0]
+    if not package or package == __name__.partition(".")[0]:
+        return _unexpected(session)
+    missing = MissingDependencyError(
+        f"The package `{package}` is not installed", remedy="Install this program anew with pip."
+    )
+    session.diagnostics.failure(missing)
+    return missing.exit_code
 
 
 def _invoke(arguments: list[str], session: Session) -> int:

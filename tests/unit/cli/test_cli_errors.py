@@ -97,6 +97,19 @@ def test_a_broken_pipe_inside_the_program_is_not_taken_for_a_closed_stdout(
     assert cli("runs", "list").code == 1
 
 
+def test_a_package_that_is_not_installed_is_named(cli: CommandLine) -> None:
+    cli.api.list_runs = answering(ModuleNotFoundError("No module named 'x.y'", name="x.y"))
+
+    assert cli("runs", "list").code == 3
+    assert "The package `x` is not installed" in cli.err
+
+
+def test_a_module_of_ours_that_is_missing_is_our_fault(cli: CommandLine) -> None:
+    cli.api.list_runs = answering(ModuleNotFoundError("gone", name="offline_judge.gone"))
+
+    assert cli("runs", "list").code == 1
+
+
 def test_a_full_disk_is_no_crash(cli: CommandLine) -> None:
     cli.api.list_runs = answering(OSError(28, "No space left on device"))
 
