@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from offline_judge import wiring
 from offline_judge.datasets.order import group_samples
 from offline_judge.datasets.readers import Loaded, read_samples
 from offline_judge.domain.run import DataSource, RunManifest, RunSummary
 from offline_judge.domain.sample import Sample
-from offline_judge.errors import DataError, RunChangedError, StorageError
+from offline_judge.errors import (
+    DataError,
+    RunChangedError,
+    RunNotFoundError,
+    StorageError,
+    UsageError,
+)
 from offline_judge.protocols import RunListener
 from offline_judge.runner.launch import Job, carry_out, take_up
 from offline_judge.runner.listeners import SafeListeners
@@ -32,6 +41,9 @@ from offline_judge.runs.control_client import ControlClient
 from offline_judge.runs.reader import trace_files
 from offline_judge.runs.store import RESULTS, RunDirectory
 from offline_judge.settings import Settings
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 _log = logging.getLogger(__name__)
 
@@ -87,6 +99,25 @@ class Question:
     options: Mapping[str, Any] = field(default_factory=dict)
 
 
+def _outside_event_loop(work: Callable[P, T]) -> Callable[P, T]:
+    """Let blocking work run an event loop of its own: inside one (a notebook), in a thread.
+
+    All of it in that thread, since a run's files are used by the thread that opened them.
+    """
+
+    @wraps(work)
+    def called(*args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            asyncio.get_running_loop()
+        except RuntimeError:
+            return work(*args, **kwargs)
+        with ThreadPoolExecutor(1) as pool:
+            return pool.submit(work, *args, **kwargs).result()
+
+    return called
+
+
+@_outside_event_loop
 def begin(order: Order, data: DataFile, settings: Settings, listener: RunListener | None) -> str:
     """Judge a data file in a new run; returns the run's id.
 
@@ -98,6 +129,7 @@ def begin(order: Order, data: DataFile, settings: Settings, listener: RunListene
     return _begin(order, loaded, settings, listener)
 
 
+@_outside_event_loop
 def ask(asked: Question, settings: Settings, listener: RunListener | None) -> tuple[str, str]:
     """Judge one response in a run of its own; returns the ids of run and sample.
 
@@ -114,6 +146,7 @@ def ask(asked: Question, settings: Settings, listener: RunListener | None) -> tu
     return _begin(order, loaded, settings, listener), loaded.samples[0].id
 
 
+@_outside_event_loop
 def resume(run_id: str, settings: Settings, limits: Limits, listener: RunListener | None) -> str:
     """Go on with a run; returns its whole id.
 
@@ -164,7 +197,17 @@ def stop(run_id: str, settings: Settings, *, drain: bool) -> None:
     """
     directory = wiring.run_store(settings).open(run_id)
     client = ControlClient(settings.runtime_path, directory.run_id)
-    (client.drain if drain else client.cancel)()
+    try:
+        (client.drain if drain else client.cancel)()
+    except RunNotFoundError:
+        holder = directory.holder()
+        if holder is None:
+            raise
+        raise UsageError(
+            f"Process {holder.pid} has run {directory.run_id} but does not listen: it is "
+            "starting or ending.",
+            remedy=f"Try again in a moment, or: kill -TERM {holder.pid}",
+        ) from None
 
 
 def _begin(order: Order, loaded: Loaded, settings: Settings, listener: RunListener | None) -> str:
@@ -226,9 +269,12 @@ def _groups(samples: Sequence[Sample], settings: Settings, limits: Limits) -> li
 
 def _widened(limits: Limits, recorded: RunManifest) -> Limits:
     """What orders and bounds a resumed run: the limits given now, else those it began with."""
-    before = {name: recorded.settings.get(name) for name in ("limit", "minutes")}
-    limit, minutes = (None if value is None else value.value for value in before.values())
-    return Limits(limits.limit or limit, limits.minutes or minutes)
+
+    def wider(name: str, now: Any) -> Any:
+        before = recorded.settings.get(name)
+        return before.value if now is None and before is not None else now
+
+    return Limits(wider("limit", limits.limit), wider("minutes", limits.minutes))
 
 
 def _left_out(loaded: Loaded) -> tuple[str, ...]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Coroutine, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Protocol
 
 from offline_judge.domain.events import AnyEvent, SampleFinished
 from offline_judge.errors import OfflineJudgeError
@@ -25,8 +24,6 @@ from offline_judge.runs.control import ControlServer, Handler
 from offline_judge.runs.reducer import fold
 from offline_judge.runs.store import RunDirectory
 from offline_judge.runs.writer import TraceWriter
-
-T = TypeVar("T")
 
 
 class Parts(Protocol):
@@ -145,22 +142,12 @@ def carry_out(desk: Desk, writer: TraceWriter, parts: Parts, job: Job) -> None:
     )
     in_order = False
     try:
-        run_to_end(execute(work, writer, desk.listeners))
+        asyncio.run(execute(work, writer, desk.listeners))
         in_order = True
     finally:
         # A fault that ends the run is worth more to the user than one met while tidying up.
         with nullcontext() if in_order else suppress(OfflineJudgeError):
             desk.leave_results()
-
-
-def run_to_end(work: Coroutine[Any, Any, T]) -> T:
-    """Run a coroutine from synchronous code, also inside somebody's event loop (a notebook)."""
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(work)
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, work).result()
 
 
 def _control(desk: Desk, job: Job, switch: StopSwitch) -> ControlServer:
