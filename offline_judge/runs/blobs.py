@@ -19,7 +19,7 @@ _SCHEMA = "CREATE TABLE IF NOT EXISTS blobs (hash TEXT PRIMARY KEY, content BLOB
 class BlobStore:
     """Texts by SHA-256; what `put` took survives the death of the process at once.
 
-    Use from one thread. `sync` makes it survive a power cut too.
+    Use from one thread at a time. `sync` makes it survive a power cut too.
 
     Args:
         path: The database; made where absent, unless `readonly`.
@@ -114,7 +114,7 @@ class BlobStore:
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         except OSError as error:
             raise storage_error(error, self._path, run_id=self._path.parent.name) from error
-        database = sqlite3.connect(self._path, timeout=_BUSY_S)
+        database = _connect(self._path, "mode=rw")
         try:
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = NORMAL")
@@ -166,4 +166,6 @@ class BlobStore:
 
 
 def _connect(path: Path, option: str) -> sqlite3.Connection:
-    return sqlite3.connect(f"{path.absolute().as_uri()}?{option}", uri=True, timeout=_BUSY_S)
+    address = f"{path.absolute().as_uri()}?{option}"
+    # A run opened in one thread may be worked on in another (in a notebook it is), never in two.
+    return sqlite3.connect(address, uri=True, timeout=_BUSY_S, check_same_thread=False)

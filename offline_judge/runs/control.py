@@ -147,10 +147,7 @@ class ControlServer:
         # A client that goes away is no fault of the run.
         with suppress(ConnectionError):
             try:
-                if _is_allowed(writer.get_extra_info("socket")):
-                    await self._serve(reader, writer)
-                else:
-                    await _answer(writer, _refusal("this run belongs to another user"))
+                await self._serve(reader, writer)
             finally:
                 writer.close()
 
@@ -164,6 +161,10 @@ class ControlServer:
                 await _answer(writer, _refusal("a command is one short line"))
                 return
             if not line:
+                return
+            # Not before: a connection closed with something unread loses the answer.
+            if not _is_allowed(writer.get_extra_info("socket")):
+                await _answer(writer, _refusal("this run belongs to another user"))
                 return
             command = _parse(line)
             if command == SUBSCRIBE:

@@ -101,7 +101,13 @@ class RunIndex:
             places = [_Place(*row) for row in database.execute(query, (sample_id,))]
             return list(self._read(places, sample_id))
 
-        return self._ask(look)
+        found = self._ask(look)
+        if not found:
+            # A lost entry looks like an unknown sample: before that is said, the traces are read.
+            found = self._look(_open_memory, look)
+            if found:
+                self._remove()
+        return found
 
     def rows(self) -> list[IndexRow]:
         """One row a finished sample, by id.
@@ -139,7 +145,6 @@ class RunIndex:
         self, connect: Callable[[], sqlite3.Connection], look: Callable[[sqlite3.Connection], T]
     ) -> T:
         with closing(connect()) as database:
-            database.execute("PRAGMA synchronous = OFF")
             with _transaction(database):
                 _prepare(database)
                 self._update(database)

@@ -39,7 +39,7 @@ class TraceWriter:
 
     What it wrote survives the death of the process; what ends with a `SampleFinished`, a
     `RunFinished` or a start of run or engine survives a power cut too once `emit` has returned.
-    Use from one thread, and as a context manager.
+    Use from one thread at a time, and as a context manager.
 
     Args:
         directory: The run directory; its lock is taken and held until `close`.
