@@ -41,4 +41,4 @@ def test_the_changelog_has_the_version_that_is_built() -> None:
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
     assert "## [Unreleased]" in changelog
     assert f"## [{version}]" in changelog
-    assert f'__version__ = "{version}"' in (ROOT / "offline_judge/__init__.py").read_text("utf-8")
+    assert f'VERSION = "{version}"' in (ROOT / "offline_judge/settings.py").read_text("utf-8")

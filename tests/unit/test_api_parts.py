@@ -20,6 +20,7 @@ from offline_judge.errors import (
     StorageError,
     UsageError,
 )
+from offline_judge.registry import BACKENDS
 from offline_judge.settings import Settings
 from offline_judge.weights.store import ModelStore
 
@@ -185,7 +186,7 @@ def test_the_window_asked_of_an_engine_is_no_larger_than_the_model_was_trained_f
             super().__init__()
 
     monkeypatch.setattr(ModelStore, "path", lambda _store, _card: Path("tiny.gguf"))
-    monkeypatch.setattr(wiring.BACKENDS, "load", lambda _name: Engine)
+    monkeypatch.setattr(BACKENDS, "load", lambda _name: Engine)
     with wiring.open_components(replace(settings, judge="tiny"), "direct", {}, Ears()) as parts:
         assert asked[0].window == 1024
         assert asked[0].system_role is True
