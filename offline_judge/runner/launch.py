@@ -21,6 +21,7 @@ from offline_judge.runner.preflight import Rendering
 from offline_judge.runner.progress import Meter
 from offline_judge.runner.stopping import StopSwitch
 from offline_judge.runs.control import ControlServer, Handler
+from offline_judge.runs.reader import read_events
 from offline_judge.runs.reducer import fold
 from offline_judge.runs.store import RunDirectory
 from offline_judge.runs.writer import TraceWriter
@@ -94,7 +95,8 @@ class Desk:
         """
         directory = self.directory
         # Whatever still runs now has let go of its samples, so no end means an interrupted run.
-        state = fold(directory.events(), directory.path.name, live=False)
+        events = read_events(directory.path, texts=False)
+        state = fold(events, directory.run_id, live=False)
         directory.write_results(state.summary())
 
 

@@ -11,7 +11,9 @@ import pytest
 from run_child import Workplace, ended, final_counts, judged_again, wait_until
 
 from offline_judge.domain.events import EngineStarted, SampleFinished
+from offline_judge.runs.control import ControlClient
 from offline_judge.runs.store import RunDirectory
+from offline_judge.settings import Settings
 
 COUNT = 8
 SLOW_S = 0.02
@@ -167,3 +169,20 @@ def test_a_reader_that_closes_stderr_does_not_end_it(work: Workplace, judge: str
     assert child.stdout is not None
     child.stdout.close()
     assert _outcomes(work.newest()) == ["scored"] * COUNT
+
+
+def test_a_watcher_from_outside_sees_the_run_to_its_last_event(
+    work: Workplace, judge: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = _begun(work, judge)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", work.env["XDG_RUNTIME_DIR"])
+    client = ControlClient(Settings().runtime_path, work.newest().run_id)
+    with client.subscribe() as messages:
+        heard = list(messages)
+    assert ended(child)[0] == 0
+    events = [message["event"]["event"] for message in heard if "event" in message]
+    assert events[-1] == "run_finished"
+    assert events.count("sample_finished") >= COUNT - 2
+    standings = [message["progress"] for message in heard if "progress" in message]
+    assert standings[-1]["finished"] == COUNT
+    assert any("verdict" in doing for one in standings for doing in one["in_flight"].values())

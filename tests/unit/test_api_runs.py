@@ -177,3 +177,14 @@ def test_completions_are_reused_by_the_next_run_unless_told_not_to(
     assert again.reused_calls > 0
     anew = api.run(direct(data), replace(settings, cache=False)).summary
     assert anew.reused_calls == 0
+
+
+def test_a_sample_too_long_for_the_window_is_told_beforehand_and_unscored(
+    settings: Settings, data: Path
+) -> None:
+    write_data(data, s1={"response": "word " * 3000})
+    ears = Ears()
+    view = api.run(direct(data), replace(settings, window=1024), ears)
+    assert ears.reports[0].too_long == ("s1",)
+    assert view.summary.outcomes == {"scored": 5, "unscored": 1}
+    assert view.summary.reasons == {"overflow": 1}
