@@ -9,6 +9,7 @@ from typing import Any
 from offline_judge.domain.events import AnyEvent, CallFinished
 
 Piece = tuple[str, str]
+_OF_A_QUESTION = ("question", "evidence")
 # How a prompt sets one passage apart from the next: a line that begins with its id.
 _PASSAGE_ID = re.compile(r"^\[E\d+\] ", re.MULTILINE)
 
@@ -18,15 +19,23 @@ def read_anew(events: Sequence[AnyEvent]) -> int:
     return sum(call.usage.read_anew for call in _calls(events) if not call.reused)
 
 
-def content(events: Sequence[AnyEvent]) -> list[str]:
+def content(events: Sequence[AnyEvent], shared: set[Piece] | None = None) -> list[str]:
     """Question, response, results as shown and outputs of one sample, each once.
 
     What a reused call brought was read for an earlier sample and is not counted again.
+
+    Args:
+        events: Of one sample.
+        shared: Questions and results of earlier samples of the same question, which are not
+            counted again either; those of this sample are added.
     """
     before, own = dict[Piece, None](), dict[Piece, None]()
     for call in _calls(events):
         (before if call.reused else own).update(dict.fromkeys(_pieces(call)))
-    return [text for kind, text in own if (kind, text) not in before]
+    fresh = [piece for piece in own if piece not in before and piece not in (shared or ())]
+    if shared is not None:
+        shared.update(piece for piece in own if piece[0] in _OF_A_QUESTION)
+    return [text for _, text in fresh]
 
 
 def _calls(events: Sequence[AnyEvent]) -> Iterator[CallFinished]:

@@ -4,7 +4,9 @@
 
 Judges a file with `sage`, completion cache off, one lane. Figure 1 sets prompt tokens that the
 engine read anew against the tokens of the content, each piece counted once: results as shown,
-question, response, summaries and other outputs. Figure 2 sends the same requests, to the byte,
+question, response, summaries and other outputs. It is given twice: pieces counted once a sample
+(what a reused answer brought counts for the first sample only), and, stricter, questions and
+results counted once for all samples of a question. Figure 2 sends the same requests, to the byte,
 straight at a freshly started server and compares wall times. Loading is on neither side.
 """
 
@@ -13,13 +15,13 @@ from __future__ import annotations
 import argparse
 import asyncio
 import re
-import statistics
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from bench_content import content, read_anew
+from bench_content import Piece, content, read_anew
 from bench_recorder import Recorded, Recorder, recording
 from benching import bootstrap, machine
 from replay_client import Replayed, replay
@@ -31,7 +33,7 @@ from offline_judge.settings import Settings, load_settings
 
 SCRIPTS = Path(__file__).resolve().parent
 SHIPPED = (SCRIPTS.parent / "offline_judge/demo/samples.jsonl", SCRIPTS / "bench_samples.jsonl")
-LIMITS = {"tokens": 1.25, "time": 1.05}
+LIMITS = {"tokens": 1.25, "tokens, strict": 1.25, "time": 1.05}
 METHOD = "sage"
 
 
@@ -44,10 +46,17 @@ def judge(settings: Settings, data: Path, limit: int | None) -> list[Recorded]:
     return recorder.samples()
 
 
-async def replay_all(
-    settings: Settings, samples: Sequence[Recorded]
-) -> tuple[list[Replayed], list[int]]:
-    """Replay at a fresh server; also the content tokens of each sample by its tokenizer."""
+@dataclass(frozen=True)
+class Measured:
+    """What the fresh server came to: each sample replayed, and its content in tokens."""
+
+    replayed: list[Replayed]
+    content: list[int]
+    strict: list[int]
+
+
+async def measure(settings: Settings, samples: Sequence[Recorded]) -> Measured:
+    """Replay at a fresh server, then count content with its tokenizer."""
     narrator = Recorder()
     with wiring.open_components(settings, METHOD, {}, narrator) as parts:
         backend = parts.engine.backend
@@ -55,9 +64,14 @@ async def replay_all(
         engine = backend.engine
         await engine.start(narrator.phase)
         try:
-            # The server's key is nobody else's business, so the engine does not publish it.
-            replayed = await replay(engine.address, engine._key, [s.requests() for s in samples])
-            return replayed, [await _tokens(engine, content(s.events)) for s in samples]
+            requests = [sample.requests() for sample in samples]
+            replayed = await replay(engine.address, engine.api_key, requests)
+            seen: dict[str, set[Piece]] = {sample.question: set() for sample in samples}
+            return Measured(
+                replayed,
+                [await _tokens(engine, content(s.events)) for s in samples],
+                [await _tokens(engine, content(s.events, seen[s.question])) for s in samples],
+            )
         finally:
             await engine.close()
 
@@ -82,10 +96,9 @@ def report(name: str, pairs: Sequence[tuple[float, float]], unit: str) -> bool:
 
     found, (low, high) = ratio(pairs), bootstrap(pairs, ratio)
     above, below = (sum(column) for column in zip(*pairs, strict=True))
-    middle = statistics.median(a / b for a, b in pairs)
     print(
         f"{name}: {above:,.1f} / {below:,.1f} {unit} = {found:.3f} [{low:.3f}, {high:.3f}], "
-        f"median of samples {middle:.3f}, limit {LIMITS[name]}, n = {len(pairs)}"
+        f"limit {LIMITS[name]}, n = {len(pairs)}"
     )
     return found <= LIMITS[name]
 
@@ -105,19 +118,25 @@ def main() -> int:
             data = Path(folder) / "samples.jsonl"
             data.write_text("".join(path.read_text("utf-8") for path in SHIPPED), "utf-8")
         samples = judge(settings, data, arguments.limit)
-    replayed, content_tokens = asyncio.run(replay_all(settings, samples))
+    measured = asyncio.run(measure(settings, samples))
 
     print(f"{settings.judge}; {machine()}")
     requests, here = sum(len(s.calls) for s in samples), sum(s.generated for s in samples)
-    there = sum(generated(sample) for sample in replayed)
+    there = sum(generated(sample) for sample in measured.replayed)
     print(f"{requests} requests; tokens generated: {here} in the run, {there} in the replay")
     anew = [read_anew(sample.events) for sample in samples]
-    tokens_kept = report("tokens", list(zip(anew, content_tokens, strict=True)), "tokens")
-    walls = [(s.seconds, r.seconds) for s, r in zip(samples, replayed, strict=True)]
-    time_kept = report("time", walls, "s")
+    kept = [
+        report("tokens", list(zip(anew, measured.content, strict=True)), "tokens"),
+        report(
+            "time",
+            [(s.seconds, r.seconds) for s, r in zip(samples, measured.replayed, strict=True)],
+            "s",
+        ),
+    ]
+    report("tokens, strict", list(zip(anew, measured.strict, strict=True)), "tokens")
     if len(samples) < 20:
         print("fewer than 20 samples: no figure to quote")
-    return int(not (tokens_kept and time_kept and len(samples) >= 20))
+    return int(not (all(kept) and len(samples) >= 20))
 
 
 if __name__ == "__main__":

@@ -29,6 +29,7 @@ class Recorded:
     """One sample of a run, in one lane."""
 
     began: float
+    question: str = ""
     seconds: float = 0.0
     finished: bool = False
     calls: list[Call] = field(default_factory=list)
@@ -74,7 +75,7 @@ class Recorder:
         if isinstance(event, SampleStarted):
             if self._samples:
                 self._samples[-1].seconds = now - self._samples[-1].began
-            self._samples.append(Recorded(now))
+            self._samples.append(Recorded(now, event.sample.question))
         if self._samples and event.sample_id:
             self._samples[-1].events.append(event)
         if isinstance(event, SampleFinished):

@@ -30,8 +30,10 @@ class Replayed:
 async def replay(address: str, key: str, samples: Sequence[Sequence[Request]]) -> list[Replayed]:
     """Send all samples, one after another, each as its requests followed one another."""
     headers = {"Authorization": f"Bearer {key}"}
+    # The server drops a connection after a stream, so none is kept.
+    limits = httpx.Limits(max_keepalive_connections=0)
     async with httpx.AsyncClient(
-        base_url=address, headers=headers, timeout=None, trust_env=False
+        base_url=address, headers=headers, limits=limits, timeout=None, trust_env=False
     ) as client:
         return [await _sample(client, requests) for requests in samples]
 

@@ -68,6 +68,14 @@ def test_content_leaves_out_what_a_reused_call_brought() -> None:
     assert sorted(bench_content.content(events)) == ["R", "why"]
 
 
+def test_strict_content_counts_questions_and_results_once_for_all_samples_of_a_question() -> None:
+    shared: set[bench_content.Piece] = set()
+    first = _call(question="Q", results=_untrusted("[E1] A passage"), text="same words")
+    second = _call(question="Q", results=_untrusted("[E2] A passage"), text="same words")
+    assert len(bench_content.content([first], shared)) == 3
+    assert bench_content.content([second], shared) == ["same words"]
+
+
 def test_notes_composed_of_outputs_are_no_content() -> None:
     events = [_call(question="Q", notes=["searched: x"], text="y")]
     assert sorted(bench_content.content(events)) == ["Q", "y"]
