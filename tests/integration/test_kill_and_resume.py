@@ -61,7 +61,7 @@ def test_killed_twenty_times_every_sample_is_judged_once(tmp_path: Path) -> None
         command = ("resume", "last") if begun else killed.run_arguments(judge, *LANES)
         growth, delay = draw.uniform(0, step), draw.uniform(0, 0.05)
         if number in early:
-            growth, delay = 0.0, draw.uniform(0, 0.8)
+            growth, delay = 0.0, draw.uniform(0, 1.4)
         if SAMPLES - killed.finished() < NEARLY_DONE:
             growth, delay = 0.0, draw.uniform(0, 0.3)
         codes.append(_kill_at_random(killed, command, growth, delay))
