@@ -20,6 +20,14 @@ def test_every_link_and_named_file_exists(path: Path) -> None:
     assert [str(target) for target in (*linked, *named) if not target.exists()] == []
 
 
+def test_the_architecture_names_every_room() -> None:
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    package = ROOT / "offline_judge"
+    rooms = {f"{path.parent.name}/" for path in package.glob("*/__init__.py")}
+    rooms |= {path.name for path in package.glob("*.py") if not path.name.startswith("__")}
+    assert {room for room in rooms if f"`{room}`" not in text} == set()
+
+
 def test_the_readme_names_every_command() -> None:
     from offline_judge.cli.main import root
 
