@@ -19,6 +19,9 @@ from offline_judge.runs.control import ControlServer
 from offline_judge.runs.control_client import ControlClient
 from offline_judge.runs.socket_path import socket_path
 
+# Not a conftest.py: the type checker knows modules by their names, and there is one already.
+pytest_plugins = ("control_fixtures",)
+
 
 def _mode(path: Path) -> int:
     return path.stat().st_mode & 0o777

@@ -17,6 +17,9 @@ from offline_judge.runs import control as control_module
 from offline_judge.runs.control import ControlServer
 from offline_judge.runs.control_client import ControlClient
 
+# Not a conftest.py: the type checker knows modules by their names, and there is one already.
+pytest_plugins = ("control_fixtures",)
+
 
 def _progress(finished: int) -> Progress:
     return Progress(planned=10, finished=finished)
