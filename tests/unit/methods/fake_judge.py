@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from offline_judge.domain.events import AnyEvent
 from offline_judge.domain.evidence import Passage, SearchHit
@@ -69,7 +69,7 @@ class FakeJudge:
 class FakeSearch:
     """Gives numbered passages; `down` makes every search fail, `empty` makes it find nothing."""
 
-    name = "fake"
+    name: ClassVar[str] = "fake"
 
     def __init__(self, *, down: bool = False, empty: bool = False) -> None:
         self.down, self.empty = down, empty
