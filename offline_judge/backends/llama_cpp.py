@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from typing import Any, ClassVar
 
 from offline_judge.backends import probe
@@ -33,7 +33,12 @@ from offline_judge.domain.message import (
     Sampling,
     merge_same_role,
 )
-from offline_judge.errors import BackendResponseError, BackendStartError, ContextOverflowError
+from offline_judge.errors import (
+    BackendCrashedError,
+    BackendResponseError,
+    BackendStartError,
+    ContextOverflowError,
+)
 from offline_judge.protocols import Backend, StartListener
 
 # An answer with less room than this is not worth starting.
@@ -294,9 +299,11 @@ class LlamaCppBackend:
             self._check = asyncio.create_task(self.check_mix_ups())
 
     def _raise_mix_up(self) -> None:
-        """Raise what the last check found; after a good one there is nothing to raise."""
+        """Raise what the last check found; it is kept, so that no later request is answered."""
         if self._check is not None and self._check.done():
-            self._check.result()
+            # A check that the engine did not live through says nothing about mix-ups.
+            with suppress(BackendCrashedError, BackendResponseError):
+                self._check.result()
             self._check = None
 
     async def _repeat(self, slot: int) -> str:

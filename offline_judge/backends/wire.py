@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, AsyncIterator
+from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 import httpx
@@ -36,6 +37,7 @@ class Wire:
             trust_env=False,
         )
         self.streams = 0
+        self._pumps: set[asyncio.Task[None]] = set()
         self._last_event = time.monotonic()
 
     @property
@@ -56,31 +58,30 @@ class Wire:
         """POST, and iterate over the events' JSON; leaving the context closes the connection.
 
         Raises:
-            ContextOverflowError: the server says that prompt and window do not fit.
+            ContextOverflowError: while iterating: the server says that the prompt does not fit.
             BackendResponseError: another refusal, or an event that is no JSON object.
             BackendCrashedError: the connection broke.
         """
-        timeout = httpx.Timeout(_PLAIN_TIMEOUT_S, connect=10.0, read=None, pool=None)
-        request = self._client.build_request("POST", path, json=body, timeout=timeout)
-        if not self.streams:
-            self._last_event = time.monotonic()
-        self.streams += 1
+        events: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+        # A task of its own reads, so that it is cancelled exactly once: a second cancel while a
+        # connection is being closed would leave it open, and the server at work for nobody.
+        pump = asyncio.create_task(self._pump(path, body, events))
+        self._pumps.add(pump)
+        pump.add_done_callback(self._pumps.discard)
         try:
-            response = await self._send(request)
-            try:
-                if response.status_code != httpx.codes.OK:
-                    await response.aread()
-                    raise _refusal(path, response)
-                yield self._events(path, response)
-            finally:
-                await response.aclose()
-        except httpx.TransportError as error:
-            raise _broken(path, error) from error
+            async with aclosing(_until_end(events, pump)) as iterator:
+                yield iterator
         finally:
-            self.streams -= 1
+            pump.cancel()
+            await asyncio.wait([pump])
+            if not pump.cancelled():
+                pump.exception()
 
     async def close(self) -> None:
-        """Drop all connections."""
+        """Drop all connections; streams that are still open break."""
+        for pump in self._pumps:
+            pump.cancel()
+        await asyncio.gather(*self._pumps, return_exceptions=True)
         await self._client.aclose()
 
     async def _plain(self, method: str, path: str, body: Any) -> Any:
@@ -103,25 +104,57 @@ class Wire:
         except (httpx.RemoteProtocolError, httpx.ReadError, httpx.WriteError):
             return await self._client.send(request, stream=True)
 
-    async def _events(self, path: str, response: httpx.Response) -> AsyncIterator[dict[str, Any]]:
-        async for line in _lines(response):
-            # Comments are sent by a thread of their own and prove no progress.
-            field, _, value = line.partition(b":")
-            if field not in (b"data", b"error") or value.strip() == b"[DONE]":
-                continue
+    async def _pump(
+        self, path: str, body: Any, events: asyncio.Queue[dict[str, Any] | None]
+    ) -> None:
+        timeout = httpx.Timeout(_PLAIN_TIMEOUT_S, connect=10.0, read=None, pool=None)
+        request = self._client.build_request("POST", path, json=body, timeout=timeout)
+        if not self.streams:
             self._last_event = time.monotonic()
-            try:
-                event = json.loads(value)
-            except ValueError as error:
-                raise BackendResponseError(f"An event is no JSON: {error}", where=path) from error
-            if not isinstance(event, dict):
-                raise BackendResponseError(f"An event is no object: {value!r}", where=path)
-            if "error" in event or field == b"error":
-                raise _error(path, event.get("error", event), "in the stream")
-            yield event
+        self.streams += 1
+        try:
+            async with aclosing(await self._send(request)) as response:
+                if response.status_code != httpx.codes.OK:
+                    await response.aread()
+                    raise _refusal(path, response)
+                async for line in _lines(response):
+                    # Comments are sent by a thread of their own and prove no progress.
+                    field, _, value = line.partition(b":")
+                    if field in (b"data", b"error") and value.strip() != b"[DONE]":
+                        self._last_event = time.monotonic()
+                        events.put_nowait(_event(path, field, value))
+        except httpx.TransportError as error:
+            raise _broken(path, error) from error
+        finally:
+            self.streams -= 1
+            events.put_nowait(None)
 
 
-async def _lines(response: httpx.Response) -> AsyncIterator[bytes]:
+async def _until_end(
+    events: asyncio.Queue[dict[str, Any] | None], pump: asyncio.Task[None]
+) -> AsyncGenerator[dict[str, Any], None]:
+    """Events as they come; then what broke the stream, if anything did."""
+    while (event := await events.get()) is not None:
+        yield event
+    await asyncio.wait([pump])
+    if pump.cancelled():
+        raise BackendCrashedError("The connection to the engine was closed")
+    pump.result()
+
+
+def _event(path: str, field: bytes, value: bytes) -> dict[str, Any]:
+    try:
+        event = json.loads(value)
+    except ValueError as error:
+        raise BackendResponseError(f"An event is no JSON: {error}", where=path) from error
+    if not isinstance(event, dict):
+        raise BackendResponseError(f"An event is no object: {value!r}", where=path)
+    if "error" in event or field == b"error":
+        raise _error(path, event.get("error", event), "in the stream")
+    return event
+
+
+async def _lines(response: httpx.Response) -> AsyncGenerator[bytes, None]:
     # Not httpx's own line iterator: that one also splits at U+2028, U+0085 and their like, which
     # a model may well write and the server sends unescaped.
     rest = b""

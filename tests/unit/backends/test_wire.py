@@ -61,8 +61,12 @@ def _http(body: bytes, status: str = "200 OK") -> bytes:
     return f"HTTP/1.1 {status}\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body
 
 
+def _never_ending(body: bytes) -> bytes:
+    return f"HTTP/1.1 200 OK\r\nContent-Length: {len(body) + 9}\r\n\r\n".encode() + body
+
+
 def _cut_short(body: bytes) -> bytes:
-    return _Cut(f"HTTP/1.1 200 OK\r\nContent-Length: {len(body) + 9}\r\n\r\n".encode() + body)
+    return _Cut(_never_ending(body))
 
 
 async def _events(wire: Wire) -> list[dict[str, Any]]:
@@ -148,14 +152,25 @@ async def test_a_connection_dropped_twice_is_a_crash() -> None:
 
 
 async def test_silence_is_counted_only_while_a_stream_is_open() -> None:
-    async with _serving(_http(b'data: {"a":1}\n\n')) as (wire, _):
+    async with _serving(_never_ending(b'data: {"a":1}\n\n')) as (wire, _):
         assert wire.silent_s == 0
         async with wire.stream("/completion", {}) as events:
+            assert await anext(events) == {"a": 1}
+            assert wire.silent_s < 0.05
             await asyncio.sleep(0.05)
             assert wire.silent_s >= 0.05
-            assert [event async for event in events] == [{"a": 1}]
-            assert wire.silent_s < 0.05
         assert wire.silent_s == 0
+
+
+async def test_a_stream_breaks_when_the_wire_is_closed_under_it() -> None:
+    async with (
+        _serving(_never_ending(b'data: {"a":1}\n\n')) as (wire, _),
+        wire.stream("/completion", {}) as events,
+    ):
+        await anext(events)
+        await wire.close()
+        with pytest.raises(BackendCrashedError, match="closed"):
+            await anext(events)
 
 
 async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -163,3 +178,37 @@ async def test_proxies_of_the_environment_are_not_used(monkeypatch: pytest.Monke
     monkeypatch.setenv("ALL_PROXY", "http://127.0.0.1:9")
     async with _serving(_http(b"1")) as (wire, _):
         assert await wire.get("/health") == 1
+
+
+async def test_a_second_cancel_still_closes_the_connection() -> None:
+    closed = asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n" + b'data: {"a":1}\n\n')
+        while await reader.read(100):
+            pass
+        closed.set()
+        writer.close()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    wire = Wire(f"http://{host}:{port}", "secret", 2)
+    begun = asyncio.Event()
+
+    async def consume() -> None:
+        async with wire.stream("/completion", {}) as events:
+            async for _ in events:
+                begun.set()
+
+    task = asyncio.create_task(consume())
+    await begun.wait()
+    task.cancel()
+    await asyncio.sleep(0)
+    task.cancel()
+    await asyncio.gather(task, return_exceptions=True)
+    async with asyncio.timeout(5):
+        await closed.wait()
+    await wire.close()
+    server.close()
+    await server.wait_closed()
