@@ -40,7 +40,7 @@ class Judgment(Frozen):
         probability: Probability of `True` among the two labels, in [0, 1].
         outside: Mass the judge put on neither label, in [0, 1].
         rationale: Why, written after the verdict was read; empty where none was asked for.
-        rationale_disagrees: The judge, asked again after its rationale, reads the other label.
+        rationale_disagrees: The rationale ends by arguing for the other label.
         citations: Ids of evidence the rationale cites, all of them in the notes.
         dropped_citations: Cited ids that are not in the notes.
         evidence_state: What the search came to.

@@ -1,14 +1,14 @@
 """The step every true-or-false method ends with: read the verdict, then ask why.
 
 The verdict is the label with the larger probability right behind the prompt, before anything is
-generated. The rationale is written after it, so it cannot sway it; the judge is then asked once
-more, and a rationale that leads it to the other label is flagged.
+generated. The rationale is written after it, so it cannot sway it, and ends with the label it
+argues for: where that is the other one, it is flagged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from pydantic import Field
@@ -16,7 +16,7 @@ from pydantic import Field
 from offline_judge.domain.base import Frozen
 from offline_judge.domain.message import Label
 from offline_judge.prompting.answers import JsonAnswer
-from offline_judge.protocols import Judge, Turn, Values
+from offline_judge.protocols import AnswerSchema, Judge, Turn, Values
 
 CORRECT = Label(name="true", text="Yes")
 INCORRECT = Label(name="false", text="No")
@@ -24,21 +24,21 @@ LABELS = (CORRECT, INCORRECT)
 
 
 class PlainRationale(Frozen):
-    """Why, without evidence to cite."""
+    """Why, and which verdict that argues for."""
 
-    rationale: str = Field(max_length=240)
+    rationale: str = Field(max_length=200)
+    correct: bool
 
 
-class CitedRationale(Frozen):
-    """Why, and the ids of the evidence that says so."""
+class CitedRationale(PlainRationale):
+    """A rationale with the ids of the evidence that says so."""
 
-    rationale: str = Field(max_length=240)
     cites: tuple[Annotated[str, Field(max_length=8)], ...] = Field(max_length=3)
 
 
 RATIONALE_TOKENS = 96
-_PLAIN = JsonAnswer(PlainRationale, max_tokens=RATIONALE_TOKENS)
-_CITED = JsonAnswer(CitedRationale, max_tokens=RATIONALE_TOKENS)
+_PLAIN: AnswerSchema[PlainRationale] = JsonAnswer(PlainRationale, max_tokens=RATIONALE_TOKENS)
+_CITED: AnswerSchema[PlainRationale] = JsonAnswer(CitedRationale, max_tokens=RATIONALE_TOKENS)
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Verdict:
 async def reach_verdict(
     judge: Judge, values: Values, *, rationale: bool, evidence_ids: Collection[str] = ()
 ) -> Verdict:
-    """Read template `verdict`, then ask `verdict.rationale` and read `verdict.check`.
+    """Read template `verdict`, then ask `verdict.rationale`.
 
     Args:
         judge: Bound to the sample.
@@ -81,21 +81,15 @@ async def reach_verdict(
 async def _explain(
     judge: Judge, verdict: Verdict, turn: Turn, evidence_ids: Collection[str]
 ) -> Verdict:
-    if evidence_ids:
-        cited = await judge.ask("verdict.rationale", {"cite": 1}, _CITED, follows=turn)
-        why, asked, after = cited.value.rationale, cited.value.cites, cited.turn
-    else:
-        plain = await judge.ask("verdict.rationale", {"cite": 0}, _PLAIN, follows=turn)
-        why, asked, after = plain.value.rationale, (), plain.turn
-    check = await judge.read("verdict.check", {}, LABELS, follows=after, minimum_inside=0.0)
+    schema = _CITED if evidence_ids else _PLAIN
+    values = {"cite": int(bool(evidence_ids))}
+    why = (await judge.ask("verdict.rationale", values, schema, follows=turn)).value
+    asked = why.cites if isinstance(why, CitedRationale) else ()
     cites = tuple(dict.fromkeys(cite.strip().strip("[]") for cite in asked))
-    return Verdict(
-        correct=verdict.correct,
-        probability=verdict.probability,
-        outside=verdict.outside,
-        rationale=why.strip(),
-        disagrees=check.labels.inside > 0
-        and (check.labels.best() == CORRECT.name) != verdict.correct,
+    return replace(
+        verdict,
+        rationale=why.rationale.strip(),
+        disagrees=why.correct != verdict.correct,
         citations=tuple(cite for cite in cites if cite in evidence_ids),
         dropped=tuple(cite for cite in cites if cite not in evidence_ids),
     )

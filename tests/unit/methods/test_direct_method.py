@@ -16,7 +16,7 @@ SAMPLE = Sample(id="s", question="Which?", response="That one")
 
 
 def answer(template: str, values: object) -> str:
-    return json.dumps({"rationale": "I know it."})
+    return json.dumps({"rationale": "I know it.", "correct": False})
 
 
 async def test_it_reads_the_verdict_and_never_searches() -> None:

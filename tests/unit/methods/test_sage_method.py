@@ -31,12 +31,14 @@ def _flat(values: dict[str, Any]) -> str:
 class Script:
     """Distinct queries, a summary that quotes passage 2, JSON rationales."""
 
-    def __init__(self, *, repeat: bool = False, cites: tuple[str, ...] = ("E1",)) -> None:
-        self.repeat, self.cites, self.count = repeat, cites, 0
+    def __init__(
+        self, *, repeat: bool = False, cites: tuple[str, ...] = ("E1",), argues: bool = True
+    ) -> None:
+        self.repeat, self.cites, self.argues, self.count = repeat, cites, argues, 0
 
     def __call__(self, template: str, values: Values) -> str:
         if template == "verdict.rationale":
-            fields: dict[str, Any] = {"rationale": "The evidence says so."}
+            fields: dict[str, Any] = {"rationale": "So it says.", "correct": self.argues}
             return json.dumps(fields | ({"cites": self.cites} if values["cite"] else {}))
         if template.startswith("query"):
             self.count += 1
@@ -168,10 +170,7 @@ async def test_nothing_is_cited_where_nothing_was_found() -> None:
 
 
 async def test_a_rationale_that_argues_for_the_other_label_is_flagged() -> None:
-    def torn(template: str, values: Values) -> dict[str, float]:
-        return {"true": 0.1, "false": 0.9} if template == "verdict.check" else masses(template, {})
-
-    judgment, _ = await judged(FakeJudge(Script(), torn))
+    judgment, _ = await judged(FakeJudge(Script(argues=False), masses))
     assert judgment.verdict
     assert judgment.rationale_disagrees
 
