@@ -94,14 +94,14 @@ class Fence:
             counter += 1
 
     def wrap(self, untrusted: Untrusted) -> str:
-        """The text, cleaned, between `<<tag` and `tag>>` on lines of their own."""
+        """The text, cleaned, between `<tag>` and `</tag>`."""
         clean = neutralise(untrusted.text)
         return fenced(clean, self.tag(clean))
 
 
 def fenced(clean: str, tag: str) -> str:
     """A cleaned text inside a fence with a known tag, such as one read from a trace."""
-    return f"<<{tag}\n{clean}\n{tag}>>"
+    return f"<{tag}> {clean} </{tag}>"
 
 
 def _replaced(char: str) -> str:

@@ -305,9 +305,9 @@ async def test_a_response_stays_inside_its_fence_in_what_is_sent(make: Make) -> 
     await bench.judge.ask("verdict", {**VALUES, "response": response}, QUERY)
     system, user = bench.backend.sent[0].prompt.messages
     assert system.content == "You judge."
-    before, _, rest = user.content.partition("<<")
-    tag, _, rest = rest.partition("\n")
-    inside, _, after = rest.rpartition(f"\n{tag}>>")
+    before, _, rest = user.content.partition("<")
+    tag, _, rest = rest.partition("> ")
+    inside, _, after = rest.rpartition(f" </{tag}>")
     assert (before, after) == ("Question: Where? Answer:\n", "\nCorrect?")
     assert inside == evil.replace("<|", "< |")
     assert bench.trace.calls[0].values["response"]["tag"] == tag

@@ -66,8 +66,8 @@ def test_a_prompt_is_rendered_with_fences_and_without_blank_ends(make: Make) -> 
     assert [message.role for message in rendered.messages] == ["system", "user"]
     assert rendered.messages[0].content == "You judge."
     assert rendered.messages[1].content == (
-        f"Question: Where?\n1: <<{one}\nP one\n{one}>>\n2: <<{two}\nP two\n{two}>>\n"
-        f"Answer:\n<<{answer}\nParis\n{answer}>>\nReply Yes or No."
+        f"Question: Where?\n1: <{one}> P one </{one}>\n2: <{two}> P two </{two}>\n"
+        f"Answer:\n<{answer}> Paris </{answer}>\nReply Yes or No."
     )
 
 
