@@ -26,7 +26,7 @@ LABELS = (CORRECT, INCORRECT)
 class PlainRationale(Frozen):
     """Why, and which verdict that argues for."""
 
-    rationale: str = Field(max_length=200)
+    rationale: str = Field(max_length=240)
     correct: bool
 
 
@@ -88,8 +88,15 @@ async def _explain(
     cites = tuple(dict.fromkeys(cite.strip().strip("[]") for cite in asked))
     return replace(
         verdict,
-        rationale=why.rationale.strip(),
+        rationale=_whole_sentences(why.rationale.strip()),
         disagrees=why.correct != verdict.correct,
         citations=tuple(cite for cite in cites if cite in evidence_ids),
         dropped=tuple(cite for cite in cites if cite not in evidence_ids),
     )
+
+
+def _whole_sentences(text: str) -> str:
+    """Leave out a last sentence that the length limit cut, where another stands before it."""
+    if text.endswith((".", "!", "?")) or ". " not in text:
+        return text
+    return text[: text.rindex(". ") + 1]

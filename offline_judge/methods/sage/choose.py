@@ -2,50 +2,45 @@
 
 The paper is silent here; this is our choice. A small judge reads one right passage better than
 three or than its own summaries, and reading every passage twice would double the cost of a
-sample. So each round's passages are ranked by how much of the round's summary they account for,
-and the rounds by how clearly the reflection took a side.
+sample. So the passages are ranked by how much of the question and of their round's summary they
+account for, words that few of the passages have counting for more.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Collection, Mapping
 from itertools import pairwise
 
-from offline_judge.methods.sage.memory import Evidence, Memory, Round
+from offline_judge.methods.sage.memory import Evidence, Memory
 
 _WORD = re.compile(r"\w+")
 
 
-def choose_evidence(memory: Memory, limit: int) -> tuple[Evidence, ...]:
+def choose_evidence(memory: Memory, question: str, limit: int) -> tuple[Evidence, ...]:
     """The `limit` passages that the notes lean on most, in the order of their ids."""
-    ranked: list[tuple[float, int, Evidence]] = []
+    terms = {item.id: _terms(item.shown) for item in memory.evidence.values()}
+    counts = Counter(term for found in terms.values() for term in found)
+    rarity = {term: 1.0 / count for term, count in counts.items()}
+    scores: dict[str, float] = {}
     for round_ in memory.rounds:
-        weights = _rarity(round_)
         for item in round_.evidence:
-            share = _accounted(round_.summary, item.shown, weights)
-            ranked.append((share * (1 + round_.conclusiveness()), -len(ranked), item))
-    ranked.sort(key=lambda entry: entry[:2], reverse=True)
-    chosen = [item for _, _, item in ranked[:limit]]
-    return tuple(sorted(chosen, key=lambda item: int(item.id[1:])))
+            about = _share(_terms(question), terms[item.id], rarity)
+            scores[item.id] = about + _share(_terms(round_.summary), terms[item.id], rarity)
+    # Python's sort is stable, so of equals the earlier found comes first.
+    best = sorted(scores, key=lambda name: scores[name], reverse=True)[:limit]
+    return tuple(item for name, item in memory.evidence.items() if name in best)
 
 
-def _terms(text: str) -> list[str]:
+def _terms(text: str) -> set[str]:
+    """Words and pairs of neighbouring words, in lower case."""
     words: list[str] = _WORD.findall(text.casefold())
-    return words + [f"{first} {second}" for first, second in pairwise(words)]
+    return {*words, *(f"{first} {second}" for first, second in pairwise(words))}
 
 
-def _rarity(round_: Round) -> dict[str, float]:
-    """Weight of a term: high where few of the round's passages have it."""
-    counts = Counter(term for item in round_.evidence for term in set(_terms(item.shown)))
-    return {term: 1.0 / count for term, count in counts.items()}
-
-
-def _accounted(summary: str, shown: str, weights: dict[str, float]) -> float:
-    """Share of the summary's weighted terms that stand in a passage, in [0, 1]."""
-    terms = set(_terms(summary))
-    total = sum(weights.get(term, 1.0) for term in terms)
-    if not total:
-        return 0.0
-    here = set(_terms(shown))
-    return sum(weights.get(term, 1.0) for term in terms & here) / total
+def _share(wanted: Collection[str], found: Collection[str], rarity: Mapping[str, float]) -> float:
+    """Share in [0, 1] of the wanted terms' weight that is found; unknown terms have none."""
+    known = {term: rarity[term] for term in wanted if term in rarity}
+    total = sum(known.values())
+    return sum(weight for term, weight in known.items() if term in found) / total if total else 0.0

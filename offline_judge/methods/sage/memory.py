@@ -33,11 +33,6 @@ class Round:
     missing: str
     fallback: bool = False
 
-    def conclusiveness(self) -> float:
-        """Share of the stance's mass that takes a side, in [0, 1]."""
-        total = sum(self.stance_masses.values())
-        return 1 - self.stance_masses.get("inconclusive", 0.0) / total if total > 0 else 0.0
-
 
 @dataclass
 class Memory:

@@ -102,7 +102,7 @@ class Sage:
         memory = Memory()
         for number in range(1, self._options.rounds + 1):
             await self._round(number, sample, memory, context)
-        evidence = choose_evidence(memory, self._options.evidence)
+        evidence = choose_evidence(memory, sample.question, self._options.evidence)
         verdict = await reach_verdict(
             context.judge,
             self._verdict_values(sample, evidence, memory.state()),

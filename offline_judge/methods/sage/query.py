@@ -12,9 +12,9 @@ from offline_judge.protocols import Judge, Values
 
 QUERY_TOKENS = 24
 QUERY_CHARS = 160
-_QUERY = LineAnswer(
-    max_chars=QUERY_CHARS, max_tokens=QUERY_TOKENS, labels=("Query", "New query", "Search")
-)
+_LABELS = ("Key words", "Query", "Search")
+_QUERY = LineAnswer(max_chars=QUERY_CHARS, max_tokens=QUERY_TOKENS, labels=_LABELS)
+_OTHERS = LineAnswer(max_chars=3 * QUERY_CHARS, max_tokens=3 * QUERY_TOKENS, labels=_LABELS)
 # Faults of the wording, which a search with the question itself makes up for.
 _SURVIVABLE = {UnscoredReason.MALFORMED, UnscoredReason.EMPTY, UnscoredReason.TRUNCATED}
 
@@ -39,21 +39,28 @@ class QueryWriter:
         Raises:
             UnscoredError: the judge refused, or the engine failed.
         """
-        values: Values = {"question": question, "notes": memory.notes()}
         earlier = {normalise_query(query): query for query in memory.written_queries}
         try:
-            first = await judge.ask("query", values, _QUERY, round=number)
-            written = first.value
-            if normalise_query(written) in earlier:
-                forbidden = {"forbidden": tuple(earlier.values())}
-                again = await judge.ask(
-                    "query.again", forbidden, _QUERY, round=number, follows=first.turn, variant=1
-                )
-                written = again.value
+            written = await self._write(number, question, memory, judge)
         except UnscoredError as error:
             if error.reason not in _SURVIVABLE:
                 raise
             written = question
-        repeats = normalise_query(written) in earlier
         memory.written_queries.append(written)
-        return PlannedQuery(earlier.get(normalise_query(written), written), fallback=repeats)
+        repeated = earlier.get(normalise_query(written))
+        return PlannedQuery(repeated or written, fallback=repeated is not None)
+
+    async def _write(self, number: int, question: str, memory: Memory, judge: Judge) -> str:
+        values: Values = {"question": question, "notes": memory.notes()}
+        first = await judge.ask("query", values, _QUERY, round=number)
+        earlier = {normalise_query(query) for query in memory.written_queries}
+        if normalise_query(first.value) not in earlier:
+            return first.value
+        # Several at once, since a small judge that is asked for one repeats itself even then.
+        forbidden: Values = {"forbidden": tuple(dict.fromkeys(memory.written_queries))}
+        others = await judge.ask(
+            "query.again", forbidden, _OTHERS, round=number, follows=first.turn, variant=1
+        )
+        lists = (entry.strip() for entry in others.value.split(";"))
+        fresh = (entry for entry in lists if normalise_query(entry) not in {*earlier, ""})
+        return next(fresh, first.value)

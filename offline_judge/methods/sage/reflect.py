@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from offline_judge.domain.judgment import UnscoredReason
@@ -20,6 +21,8 @@ MISSING_CHARS = 120
 _MISSING = LineAnswer(
     max_chars=MISSING_CHARS, max_tokens=MISSING_TOKENS, labels=("Missing",), overlong="cut"
 )
+# "search for X" says no more than X.
+_INTENT = re.compile(r"\A(?:search for|look up)\s+", re.IGNORECASE)
 _SURVIVABLE = {UnscoredReason.MALFORMED, UnscoredReason.EMPTY, UnscoredReason.TRUNCATED}
 
 
@@ -54,4 +57,4 @@ class Reflector:
             if error.reason not in _SURVIVABLE:
                 raise
             return ""
-        return answer.value
+        return _INTENT.sub("", answer.value).strip("\"'") or answer.value
