@@ -11,11 +11,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping
-from itertools import pairwise
 
 from offline_judge.methods.sage.memory import Evidence, Memory
 
 _WORD = re.compile(r"\w+")
+# Shorter words are mostly of the kind that every sentence has, in whatever language.
+_SHORTEST = 4
 
 
 def choose_evidence(memory: Memory, question: str, limit: int) -> tuple[Evidence, ...]:
@@ -34,13 +35,15 @@ def choose_evidence(memory: Memory, question: str, limit: int) -> tuple[Evidence
 
 
 def _terms(text: str) -> set[str]:
-    """Words and pairs of neighbouring words, in lower case."""
+    """Words that may tell one passage from another, in lower case."""
     words: list[str] = _WORD.findall(text.casefold())
-    return {*words, *(f"{first} {second}" for first, second in pairwise(words))}
+    return {word for word in words if len(word) >= _SHORTEST or not word.isalpha()}
 
 
 def _share(wanted: Collection[str], found: Collection[str], rarity: Mapping[str, float]) -> float:
-    """Share in [0, 1] of the wanted terms' weight that is found; unknown terms have none."""
-    known = {term: rarity[term] for term in wanted if term in rarity}
-    total = sum(known.values())
-    return sum(weight for term, weight in known.items() if term in found) / total if total else 0.0
+    """Share in [0, 1] of the wanted terms' weight that is found; a term no passage has weighs 1."""
+    weights = {term: rarity.get(term, 1.0) for term in wanted}
+    total = sum(weights.values())
+    return (
+        sum(weight for term, weight in weights.items() if term in found) / total if total else 0.0
+    )

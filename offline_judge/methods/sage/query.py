@@ -14,7 +14,7 @@ QUERY_TOKENS = 24
 QUERY_CHARS = 160
 _LABELS = ("Key words", "Query", "Search")
 _QUERY = LineAnswer(max_chars=QUERY_CHARS, max_tokens=QUERY_TOKENS, labels=_LABELS)
-_OTHERS = LineAnswer(max_chars=3 * QUERY_CHARS, max_tokens=3 * QUERY_TOKENS, labels=_LABELS)
+_OTHERS = LineAnswer(max_chars=2 * QUERY_CHARS, max_tokens=2 * QUERY_TOKENS, labels=_LABELS)
 # Faults of the wording, which a search with the question itself makes up for.
 _SURVIVABLE = {UnscoredReason.MALFORMED, UnscoredReason.EMPTY, UnscoredReason.TRUNCATED}
 

@@ -209,3 +209,47 @@ def test_a_bad_option_is_named(options: dict[str, Any], words: str) -> None:
 
 def test_options_may_come_as_text() -> None:
     assert Sage.from_options({"rounds": "2", "rationale": "false"}).options["rounds"] == 2
+
+
+async def test_of_several_other_queries_the_first_new_one_is_taken() -> None:
+    class Repeating(Script):
+        def __call__(self, template: str, values: Values) -> str:
+            if template == "query.again":
+                return "Same query; another one; a third"
+            return super().__call__(template, values)
+
+    judgment, trace = await judged(FakeJudge(Repeating(repeat=True), masses))
+    rounds = [event.query for event in trace.events if isinstance(event, RoundFinished)]
+    assert rounds == ["same query", "another one", "a third"]
+    assert judgment.fallback_rounds == 0
+
+
+async def test_a_query_that_cannot_be_had_gives_way_to_the_question() -> None:
+    class Silent(Script):
+        def __call__(self, template: str, values: Values) -> str:
+            return "" if template == "query" else super().__call__(template, values)
+
+    search = FakeSearch()
+    await judged(FakeJudge(Silent(), masses), search)
+    assert search.queries[0] == SAMPLE.question
+
+
+async def test_search_for_is_no_part_of_what_is_missing() -> None:
+    class Wordy(Script):
+        def __call__(self, template: str, values: Values) -> str:
+            if template == "reflection.missing":
+                return 'Search for "the year"'
+            return super().__call__(template, values)
+
+    _, trace = await judged(FakeJudge(Wordy(), masses))
+    assert next(e.missing for e in trace.events if isinstance(e, RoundFinished)) == "the year"
+
+
+async def test_a_rationale_cut_by_the_limit_ends_with_its_last_whole_sentence() -> None:
+    class Long(Script):
+        def __call__(self, template: str, values: Values) -> str:
+            text = super().__call__(template, values)
+            return text.replace("So it says.", "So it says. And it goes on with")
+
+    judgment, _ = await judged(FakeJudge(Long(), masses))
+    assert judgment.rationale == "So it says."
