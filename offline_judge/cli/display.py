@@ -76,7 +76,10 @@ class Display:
         """Tell beforehand what will be judged, what cannot be, and how long it may take."""
         reused = f", {report.reused:,} reused" if report.reused else ""
         estimate = f", about {duration(report.seconds)}" if report.seconds is not None else ""
-        self._screen.line(f"{count(report.planned, 'sample')} to judge{reused}{estimate}", "bold")
+        fit = f", all fit the window of {report.window:,} tokens" if not report.too_long else ""
+        self._screen.line(
+            f"{count(report.planned, 'sample')} to judge{reused}{fit}{estimate}", "bold"
+        )
         for note in report.notes:
             self._screen.line(note)
         if report.too_long:

@@ -105,7 +105,7 @@ class Steps:
         if event.round not in self._found:
             yield Line(f"round {event.round}: search for “{_one(event.query)}”", "cyan")
         self._take_up(event)
-        for name in event.evidence_ids:
+        for name in event.evidence:
             yield Line(f"  into the notes: [{name}]{self._title(name)}")
         if event.fallback:
             yield Line("  the query repeats an earlier one, so the next ranks were taken", "yellow")
@@ -117,10 +117,9 @@ class Steps:
             yield Line(f"  missing: {_indent(event.missing.strip(), 4)}")
 
     def _take_up(self, event: RoundFinished) -> None:
-        """Tie evidence ids to passages: the round's hits in order, those in the notes left out."""
-        known = {passage.id for passage in self._passages.values()}
-        fresh = (passage for passage in self._found.get(event.round, []) if passage.id not in known)
-        self._passages.update(zip(event.evidence_ids, fresh, strict=False))
+        found = {passage.id: passage for passage in self._found.get(event.round, [])}
+        taken = event.evidence.items()
+        self._passages.update({name: found[key] for name, key in taken if key in found})
 
     def _finished(self, event: SampleFinished) -> Iterator[Line]:
         if event.judgment is None:

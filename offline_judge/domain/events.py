@@ -101,12 +101,16 @@ class SearchFinished(EventBase):
 
 
 class RoundFinished(EventBase):
-    """One round of SAGE as the memory keeps it; `fallback` says the query repeated itself."""
+    """One round of SAGE as the memory keeps it.
+
+    `evidence` ties each id of the notes (`E1`, ...) to the id of its passage in the round's hits;
+    `fallback` says that the query repeated an earlier one.
+    """
 
     event: Literal["round_finished"] = "round_finished"
     round: int
     query: str
-    evidence_ids: tuple[str, ...] = ()
+    evidence: dict[str, str] = Field(default_factory=dict)
     summary: str = ""
     stance: str = ""
     stance_masses: dict[str, float] = Field(default_factory=dict)

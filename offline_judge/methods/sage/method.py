@@ -203,7 +203,7 @@ def _round_event(round_: Round) -> RoundFinished:
     return RoundFinished(
         round=round_.number,
         query=round_.query,
-        evidence_ids=tuple(item.id for item in round_.evidence),
+        evidence={item.id: item.passage_id for item in round_.evidence},
         summary=round_.summary,
         stance=round_.stance,
         stance_masses=round_.stance_masses,

@@ -109,6 +109,12 @@ def test_preflight_names_samples_that_do_not_fit(capsys: pytest.CaptureFixture[s
     assert "s0, s1, s2, s3, s4 and 2 more" in err
 
 
+def test_preflight_says_that_all_samples_fit(capsys: pytest.CaptureFixture[str]) -> None:
+    plain(Clock()).preflight(Preflight(12, 0, (), 4096, None))
+
+    assert "12 samples to judge, all fit the window of 4,096 tokens" in capsys.readouterr().err
+
+
 def test_the_first_interrupt_says_what_the_second_does(capsys: pytest.CaptureFixture[str]) -> None:
     display = plain(Clock())
     display.progress(Progress(planned=9, finished=2, in_flight={"a": "verdict", "b": "query"}))

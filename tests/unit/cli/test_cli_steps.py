@@ -54,7 +54,7 @@ SUMMARY = CallFinished(
 ROUND = RoundFinished(
     round=1,
     query="capital of Kazakhstan",
-    evidence_ids=("E1",),
+    evidence={"E1": PASSAGE.id},
     summary="Astana.",
     stance="contradicts",
     stance_masses={"supports": 0.1, "contradicts": 0.9},
@@ -175,11 +175,11 @@ def test_events_of_a_newer_program_are_passed_over() -> None:
     assert told(Steps(), [UnknownEvent(event="novelty")]) == ""
 
 
-def test_passages_that_are_in_the_notes_already_are_passed_over() -> None:
+def test_each_id_of_the_notes_is_told_with_its_own_passage() -> None:
     other = PASSAGE.model_copy(update={"id": "kz#4", "title": "Astana"})
     hits = tuple(SearchHit(rank=i + 1, score=1, passage=p) for i, p in enumerate((PASSAGE, other)))
     second = SearchFinished(round=2, query="more", provider="corpus", hits=hits, reused=True)
-    later = ROUND.model_copy(update={"round": 2, "evidence_ids": ("E2",)})
+    later = ROUND.model_copy(update={"round": 2, "evidence": {"E2": "kz#4"}})
 
     text = told(Steps(), [SEARCH, ROUND, second, later])
 

@@ -74,7 +74,7 @@ async def test_every_round_leaves_its_queries_evidence_stance_and_gap_in_the_tra
     _, trace = await judged(FakeJudge(Script(), masses))
     rounds = [event for event in trace.events if isinstance(event, RoundFinished)]
     assert [r.query for r in rounds] == ["query 1", "query 2", "query 3"]
-    assert [r.evidence_ids for r in rounds] == [
+    assert [tuple(r.evidence) for r in rounds] == [
         ("E1", "E2", "E3"),
         ("E4", "E5", "E6"),
         ("E7", "E8", "E9"),
