@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 
 from offline_judge.domain.evidence import EvidenceState, SearchHit
@@ -63,6 +63,11 @@ class Memory:
             f"searched: {r.query} | found: {r.summary or 'nothing'} | missing: {r.missing}"
             for r in self.rounds
         )
+
+    def summaries_of(self, evidence: Collection[Evidence]) -> tuple[str, ...]:
+        """What the notes say of the rounds that found this evidence, oldest first."""
+        rounds = (r for r in self.rounds if r.summary and not set(r.evidence).isdisjoint(evidence))
+        return tuple(dict.fromkeys(round_.summary for round_ in rounds))
 
     def state(self) -> EvidenceState:
         """Found, none found, or failed; a failed search that others made up for is found."""

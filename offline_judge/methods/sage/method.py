@@ -88,7 +88,7 @@ class Sage:
             ("reflection", _reflection_values(sample, _filler(SUMMARY_CHARS)), MISSING_TOKENS),
             (
                 "verdict",
-                self._verdict_values(sample, shown[: self._options.evidence], EvidenceState.FOUND),
+                self._verdict_values(sample, shown[: self._options.evidence], _full(shown)),
                 2 * RATIONALE_TOKENS,
             ),
         )
@@ -105,7 +105,7 @@ class Sage:
         evidence = choose_evidence(memory, sample.question, self._options.evidence)
         verdict = await reach_verdict(
             context.judge,
-            self._verdict_values(sample, evidence, memory.state()),
+            self._verdict_values(sample, evidence, memory),
             rationale=self._options.rationale,
             evidence_ids=tuple(item.id for item in evidence),
         )
@@ -163,11 +163,12 @@ class Sage:
         return {"question": sample.question, "results": self._shown(evidence)}
 
     def _verdict_values(
-        self, sample: Sample, evidence: tuple[Evidence, ...], state: EvidenceState
+        self, sample: Sample, evidence: tuple[Evidence, ...], memory: Memory
     ) -> Values:
         return {
             "evidence": self._shown(evidence),
-            "no_evidence": _NO_EVIDENCE.get(state, ""),
+            "no_evidence": _NO_EVIDENCE.get(memory.state(), ""),
+            "notes": memory.summaries_of(evidence),
             "question": sample.question,
             "response": Untrusted(sample.response, "response"),
         }
@@ -197,6 +198,13 @@ def _cut(text: str, limit: int) -> str:
 def _filler(chars: int) -> str:
     """Ordinary words of a total length, standing in for text that is not known yet."""
     return ("evidence " * (chars // 9 + 1))[:chars].strip()
+
+
+def _full(evidence: tuple[Evidence, ...]) -> Memory:
+    """A memory whose every piece of evidence has a note of the greatest length."""
+    summary = _filler(SUMMARY_CHARS)
+    rounds = [Round(i, "", (item,), summary, "", {}, "") for i, item in enumerate(evidence, 1)]
+    return Memory(rounds=rounds, evidence={item.id: item for item in evidence})
 
 
 def _round_event(round_: Round) -> RoundFinished:

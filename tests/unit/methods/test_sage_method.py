@@ -253,3 +253,15 @@ async def test_a_rationale_cut_by_the_limit_ends_with_its_last_whole_sentence() 
 
     judgment, _ = await judged(FakeJudge(Long(), masses))
     assert judgment.rationale == "So it says."
+
+
+async def test_the_verdict_is_shown_the_note_of_the_round_that_found_its_passage() -> None:
+    judge = FakeJudge(Script(), masses)
+    await judged(judge)
+    assert judge.asked("verdict")[0].values["notes"] == ("It is fact number 2.",)
+
+
+async def test_without_evidence_there_is_no_note() -> None:
+    judge = FakeJudge(Script(), masses)
+    await judged(judge, FakeSearch(empty=True))
+    assert judge.asked("verdict")[0].values["notes"] == ()
