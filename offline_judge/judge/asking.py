@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from offline_judge.domain.judgment import UnscoredReason
-from offline_judge.domain.message import Constraint, FinishReason, Generation, Sampling
+from offline_judge.domain.message import Constraint, FinishReason, Generation, Message, Sampling
 from offline_judge.errors import UnscoredError
 from offline_judge.judge.calls import Call, Recorder
 from offline_judge.judge.transport import Budget, Transport
+from offline_judge.prompting.fence import unfenced
 from offline_judge.prompting.library import CORRECTION, TemplateLibrary
 from offline_judge.prompting.thinking import split_thinking
 from offline_judge.protocols import AnswerSchema
@@ -58,7 +60,7 @@ class Asking(Generic[T]):
         while True:
             generation = await self.transport.generate(attempt, draw, self.constraint, self.budget)
             try:
-                value = accepted(generation, self.schema)
+                value = accepted(generation, self.schema, attempt.rendered.messages)
             except UnscoredError as problem:
                 self.recorder.generated(attempt, generation, draw.seed, str(problem))
                 draw = self._next_draw(attempt, draw, generation, problem)
@@ -104,8 +106,8 @@ class Asking(Generic[T]):
         return replace(call, rendered=rendered, prompt=prompt, follows=follows.prompt_hash)
 
 
-def accepted(generation: Generation, schema: AnswerSchema[T]) -> T:
-    """The parsed final channel of a finished answer.
+def accepted(generation: Generation, schema: AnswerSchema[T], messages: Sequence[Message]) -> T:
+    """The parsed final channel of a finished answer to `messages`.
 
     Raises:
         UnscoredError: truncated, or what the schema finds.
@@ -113,4 +115,9 @@ def accepted(generation: Generation, schema: AnswerSchema[T]) -> T:
     if generation.finish_reason is FinishReason.LENGTH:
         tokens = generation.usage.completion_tokens
         raise UnscoredError(UnscoredReason.TRUNCATED, f"the answer was cut at {tokens} tokens")
-    return schema.parse(split_thinking(generation.text)[1])
+    return schema.parse(final_text(generation.text, messages))
+
+
+def final_text(text: str, messages: Sequence[Message]) -> str:
+    """What a parser may see of an answer: no thinking, and no fence copied from the prompt."""
+    return unfenced(split_thinking(text)[1], (message.content for message in messages))

@@ -9,12 +9,11 @@ from typing import TypeVar
 from offline_judge.domain.judgment import UnscoredReason
 from offline_judge.domain.message import Constraint, Label, Sampling
 from offline_judge.errors import UnscoredError
-from offline_judge.judge.asking import SAMPLED_TOP_P, Asking
+from offline_judge.judge.asking import SAMPLED_TOP_P, Asking, final_text
 from offline_judge.judge.cache import CompletionCache
 from offline_judge.judge.calls import Call, Ingredients, Recorder, stored_labels
 from offline_judge.judge.transport import Budget, RunMemory, Transport
 from offline_judge.prompting.library import TemplateLibrary
-from offline_judge.prompting.thinking import split_thinking
 from offline_judge.protocols import (
     Answer,
     AnswerSchema,
@@ -118,7 +117,7 @@ class Session:
                 "variant": variant,
             },
         )
-        found = self._found(key, schema)
+        found = self._found(key, schema, call)
         if found is not None:
             value, text = found
             self._recorder.reused(call, text, sampling.seed)
@@ -224,13 +223,13 @@ class Session:
             )
         return None
 
-    def _found(self, key: str, schema: AnswerSchema[T]) -> tuple[T, str] | None:
+    def _found(self, key: str, schema: AnswerSchema[T], call: Call) -> tuple[T, str] | None:
         """The accepted answer of an earlier request, checked again."""
         stored = self._cache.get(key)
         text = stored.get("text") if isinstance(stored, dict) else None
         if not isinstance(text, str):
             return None
         try:
-            return schema.parse(split_thinking(text)[1]), text
+            return schema.parse(final_text(text, call.rendered.messages)), text
         except UnscoredError:
             return None

@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import re
 import unicodedata
+from collections.abc import Iterable
 
 from offline_judge.domain.base import text_hash
 from offline_judge.protocols import Untrusted
@@ -97,6 +98,17 @@ class Fence:
         """The text, cleaned, between `<tag>` and `</tag>`."""
         clean = neutralise(untrusted.text)
         return fenced(clean, self.tag(clean))
+
+
+_CLOSING = re.compile(rf" </([{_CONSONANTS}]{{{_TAG_LETTERS},}})>")
+
+
+def unfenced(answer: str, prompt: Iterable[str]) -> str:
+    """An answer without the fence tags of the prompt it replies to, where it copied some."""
+    tags = {tag for text in prompt for tag in _CLOSING.findall(text)}
+    for tag in tags:
+        answer = re.sub(rf"<{tag}> ?| ?</{tag}>", "", answer)
+    return answer
 
 
 def fenced(clean: str, tag: str) -> str:

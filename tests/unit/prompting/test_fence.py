@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from offline_judge.prompting.fence import Fence, has_control_token, neutralise
+from offline_judge.prompting.fence import Fence, has_control_token, neutralise, unfenced
 from offline_judge.protocols import Untrusted
 
 CONTROL_TOKENS = (
@@ -138,3 +138,14 @@ def test_a_text_that_guesses_its_tag_in_capitals_still_cannot_close_the_fence() 
         wrapped = fence.wrap(Untrusted(guess, "response"))
         assert wrapped.count(f"</{fence.tag(guess)}>") == 1
         assert wrapped.endswith(f" </{fence.tag(guess)}>")
+
+
+def test_a_fence_that_an_answer_copied_is_taken_off_it() -> None:
+    fence = Fence(b"secret")
+    wrapped = fence.wrap(Untrusted("parzival", "response"))
+    answer = f'{{"rationale": "The answer {wrapped} is a <b>person</b>."}}'
+    assert (
+        unfenced(answer, ["Judge.", f"Answer: {wrapped}"])
+        == '{"rationale": "The answer parzival is a <b>person</b>."}'
+    )
+    assert unfenced(answer, ["a prompt without fences"]) == answer
