@@ -3,7 +3,8 @@
 The paper is silent here; this is our choice. A small judge reads one right passage better than
 three or than its own summaries, and reading every passage twice would double the cost of a
 sample. So the passages are ranked by how much of the question and of their round's summary they
-account for, words that few of the passages have counting for more.
+account for, words that few of the passages have counting for more. Later rounds count for less:
+the first search asks the question itself, and what a small judge asks next often strays from it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from offline_judge.methods.sage.memory import Evidence, Memory
 _WORD = re.compile(r"\w+")
 # Shorter words are mostly of the kind that every sentence has, in whatever language.
 _SHORTEST = 4
+_LATER_ROUND = 0.7
 
 
 def choose_evidence(memory: Memory, question: str, limit: int) -> tuple[Evidence, ...]:
@@ -25,10 +27,11 @@ def choose_evidence(memory: Memory, question: str, limit: int) -> tuple[Evidence
     counts = Counter(term for found in terms.values() for term in found)
     rarity = {term: 1.0 / count for term, count in counts.items()}
     scores: dict[str, float] = {}
-    for round_ in memory.rounds:
+    for age, round_ in enumerate(memory.rounds):
         for item in round_.evidence:
             about = _share(_terms(question), terms[item.id], rarity)
-            scores[item.id] = about + _share(_terms(round_.summary), terms[item.id], rarity)
+            said = _share(_terms(round_.summary), terms[item.id], rarity)
+            scores[item.id] = (about + said) * _LATER_ROUND**age
     # Python's sort is stable, so of equals the earlier found comes first.
     best = sorted(scores, key=lambda name: scores[name], reverse=True)[:limit]
     return tuple(item for name, item in memory.evidence.items() if name in best)

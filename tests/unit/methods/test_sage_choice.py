@@ -59,3 +59,11 @@ def test_several_are_given_in_the_order_they_were_found() -> None:
 
 def test_nothing_found_is_nothing_to_choose() -> None:
     assert chosen(memory_of(((), ""))) == []
+
+
+def test_a_later_round_needs_a_clearly_better_passage() -> None:
+    first = (["Kenya, capital: Nairobi."], "The capital of Kenya is Nairobi.")
+    near = (["The capital of Kenya is old."], "The capital of Kenya is old.")
+    assert chosen(memory_of(first, near)) == ["E1"]
+    astray = (["Paris is a city."], "Nothing found.")
+    assert chosen(memory_of(astray, near)) == ["E2"]
