@@ -26,7 +26,8 @@ def picture(printed: str, title: str) -> str:
         console.print(Text(line, style="bold" if _HEAD.match(line) else ""), soft_wrap=True)
     svg = console.export_svg(title=title)
     # No font is fetched from elsewhere when somebody looks at the picture.
-    return re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)
+    return svg.replace("font-family: Fira Code, monospace", "font-family: monospace")
 
 
 def main() -> int:
