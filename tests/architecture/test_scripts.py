@@ -45,6 +45,8 @@ class Checkout:
             capture_output=True,
             text=True,
             check=False,
+            # A job in the background is started with interrupts ignored, which bash cannot undo.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def work(self) -> list[str]:
