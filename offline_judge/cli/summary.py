@@ -37,6 +37,9 @@ def summary_pairs(summary: RunSummary) -> list[tuple[str, str]]:
         right, wrong = summary.verdict_true, scored - summary.verdict_true
         share = percent(right, scored)
         pairs.append(("verdicts", f"{right:,} true ({share}), {wrong:,} false (n = {scored:,})"))
+    doubts = _doubts(summary)
+    if doubts:
+        pairs.append(("rationales", doubts))
     if summary.agreement is not None:
         pairs.append(("agreement", _agreement(summary.agreement)))
     if summary.searches or summary.failed_searches or summary.distinct_queries is not None:
@@ -50,6 +53,16 @@ def summary_pairs(summary: RunSummary) -> list[tuple[str, str]]:
 def _samples(summary: RunSummary) -> str:
     outcomes = [f"{number:,} {outcome}" for outcome, number in summary.outcomes.items() if number]
     return ", ".join([f"{summary.planned:,} planned", *outcomes])
+
+
+def _doubts(summary: RunSummary) -> str:
+    parts = []
+    if summary.disagreeing_rationales:
+        parts.append(f"{summary.disagreeing_rationales:,} argue for the other label")
+    if summary.dropped_citations:
+        cited = count(summary.dropped_citations, "citation")
+        parts.append(f"{cited} of evidence that is not in the notes dropped")
+    return ", ".join(parts)
 
 
 def _listing(counts: dict[str, int]) -> str:

@@ -101,6 +101,8 @@ class RunSummary(Frozen):
         seconds: Time in which samples were worked on, summed over samples.
         distinct_queries: Mean number of distinct queries a scored sample, None without searches.
         fallback_rounds: Rounds that fell back to further ranks.
+        disagreeing_rationales: Rationales that argue for the other label.
+        dropped_citations: Citations of evidence that is not in the notes.
     """
 
     run_id: str
@@ -121,3 +123,5 @@ class RunSummary(Frozen):
     seconds: float = 0.0
     distinct_queries: float | None = None
     fallback_rounds: int = 0
+    disagreeing_rationales: int = 0
+    dropped_citations: int = 0

@@ -170,6 +170,8 @@ class RunState:
             seconds=round(costs.seconds, 3),
             distinct_queries=_mean([found.distinct_queries for found in queried]),
             fallback_rounds=sum(found.fallback_rounds for found in judged),
+            disagreeing_rationales=sum(found.rationale_disagrees for found in judged),
+            dropped_citations=sum(len(found.dropped_citations) for found in judged),
         )
 
     def _agreement(self) -> Agreement | None:

@@ -61,6 +61,8 @@ def finished(
             searches=3,
             distinct_queries=2,
             fallback_rounds=1,
+            rationale_disagrees=True,
+            dropped_citations=("E8", "E9"),
         )
     elif "reason" not in more:
         more["reason"] = "truncated"

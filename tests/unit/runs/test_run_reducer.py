@@ -89,6 +89,7 @@ def test_the_summary_of_a_run() -> None:
     assert (summary.searches, summary.failed_searches) == (1, 0)
     assert summary.seconds == 3.0
     assert (summary.distinct_queries, summary.fallback_rounds) == (2.0, 1)
+    assert (summary.disagreeing_rationales, summary.dropped_citations) == (1, 2)
 
 
 def test_what_was_reused_costs_nothing_and_is_counted_apart() -> None:
