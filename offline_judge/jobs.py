@@ -136,6 +136,9 @@ def ask(asked: Question, settings: Settings, listener: RunListener | None) -> tu
     Raises:
         OfflineJudgeError: as `begin`.
     """
+    for name in ("question", "response"):
+        if not str(getattr(asked, name)).strip():
+            raise UsageError(f"The {name} is empty.", remedy="Both are needed to judge.")
     row = {"question": asked.question, "response": asked.response}
     content = json.dumps(row).encode() + b"\n"
     with TemporaryDirectory() as folder:

@@ -176,8 +176,13 @@ def open_search(settings: Settings, listener: RunListener) -> SearchProvider:
         UsageError: no such provider.
         MissingError: the named corpus does not exist.
     """
-    kind, _, corpus = settings.search.partition(":")
+    kind, named, corpus = settings.search.partition(":")
     provider = PROVIDERS.load(kind)
+    if named and not corpus:
+        raise UsageError(
+            f"`--search {settings.search}` names no corpus.",
+            remedy="Say --search corpus:NAME, or --search corpus for the shipped one.",
+        )
     if not corpus or corpus == DEFAULT_CORPUS:
         corpus = DEFAULT_CORPUS
         ensure_default_corpus(settings, listener)
@@ -205,6 +210,11 @@ def make_corpus(
     from offline_judge.retrieval.corpus.build import build_corpus
     from offline_judge.retrieval.corpus.documents import file_hash, read_documents
 
+    if file is not None and name == DEFAULT_CORPUS:
+        raise UsageError(
+            f"`{name}` is the corpus that comes with the program.",
+            remedy="Give your own another name, and search it with --search corpus:NAME.",
+        )
     if file is not None:
         documents, source = read_documents(file), file_hash(file)
     elif name == DEFAULT_CORPUS:

@@ -171,6 +171,8 @@ def report(session: Session, view: RunView) -> None:
     cancelled = summary.outcomes.get("cancelled", 0)
     if sum(summary.outcomes.values()) - cancelled < summary.planned:
         diagnostics.hint(f"To go on: offline-judge resume {run_id}")
+    elif summary.status == "limit":
+        diagnostics.hint(f"To judge more of it: offline-judge resume {run_id} --limit NUMBER")
     end_by_status(summary.status)
 
 

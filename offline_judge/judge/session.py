@@ -197,7 +197,7 @@ class Session:
             raise UnscoredError(
                 UnscoredReason.OVERFLOW,
                 f"{call.rendered.template}: {call.prompt.tokens} prompt tokens and at least "
-                f"{output} for the answer do not fit the window of {window}",
+                f"{output} for the answer do not fit the window of {window} (setting `window`)",
             )
 
     def _output_room(self, call: Call, wanted: int) -> int:

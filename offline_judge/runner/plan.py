@@ -63,9 +63,13 @@ def make_plan(groups: Sequence[Group], *, limit: int | None = None, done: Done =
 
     Args:
         groups: All samples in the run's order.
-        limit: Samples of the run at most, reused ones included; None takes all.
+        limit: Samples of the run at most, reused ones included; None takes all. One below what
+            is judged already counts as that.
         done: What earlier processes recorded.
     """
+    if limit is not None:
+        # What was judged stays part of the run, so a limit below that leaves nothing to do.
+        limit = max(limit, sum(_standing(sample, done) == "kept" for g in groups for sample in g))
     within = _first(groups, limit)
     planned = sum(map(len, within))
     total = sum(map(len, groups))

@@ -205,3 +205,19 @@ def test_a_run_that_does_not_listen_is_named_with_its_process(
         pytest.raises(UsageError, match=f"Process {os.getpid()} has run"),
     ):
         api.cancel(run_id, settings)
+
+
+def test_the_shipped_corpus_cannot_be_replaced(settings: Settings, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="comes with the program"):
+        api.corpus_build("factbook", _corpus(tmp_path / "d.jsonl"), settings)
+
+
+def test_a_search_without_the_name_of_its_corpus_is_refused(settings: Settings) -> None:
+    with pytest.raises(UsageError, match="names no corpus"):
+        wiring.open_search(replace(settings, search="corpus:"), Ears())
+
+
+@pytest.mark.parametrize(("question", "response"), [("Which?", " "), ("", "That one")])
+def test_asking_about_nothing_is_refused(settings: Settings, question: str, response: str) -> None:
+    with pytest.raises(UsageError, match="is empty"):
+        api.ask(question, response, method="direct", settings=settings)

@@ -94,3 +94,16 @@ def test_a_piped_error_has_no_colour(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "\x1b" not in done.stderr
     assert done.stdout == ""
+
+
+def test_a_stream_closed_before_the_start_is_no_fault(tmp_path: Path) -> None:
+    command = f'"{sys.executable}" -m offline_judge runs list >&-'
+    done = subprocess.run(
+        ["bash", "-c", command],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=environment(tmp_path),
+    )
+    assert done.returncode == 0
+    assert "Sorry" not in done.stderr

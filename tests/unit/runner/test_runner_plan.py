@@ -164,3 +164,11 @@ def test_another_judge_is_refused_and_named(change: dict[str, Any], word: str) -
 def test_another_version_of_a_package_is_told_and_not_refused() -> None:
     notes = check_same_judge(_manifest(), _manifest(versions={"python": "3.12"}))
     assert notes == ("python was 3.11 when the run began and is 3.12 now.",)
+
+
+def test_a_limit_below_what_is_judged_leaves_nothing_to_do() -> None:
+    everything = {s.id: Outcome.SCORED for group in GROUPS for s in group}
+    plan = make_plan(GROUPS, limit=1, done=_done(**everything))
+    assert plan.groups == ()
+    assert plan.planned == plan.reused == len(everything)
+    assert not plan.limited
