@@ -10,7 +10,7 @@ from offline_judge.cli import output
 from offline_judge.cli.lazy import LazyGroup
 from offline_judge.cli.numbers import size
 from offline_judge.cli.session import Session, output_options
-from offline_judge.errors import HashMismatchError
+from offline_judge.errors import HashMismatchError, MissingModelError
 
 if TYPE_CHECKING:
     from offline_judge.api import ModelView
@@ -127,6 +127,11 @@ def verify(session: Session, name: str) -> None:
     else:
         checked = [(file.name, file.problem or "size and hash are right") for file in report.files]
         output.pairs(checked)
+    if not report.ok and not any(file.path.exists() for file in report.files):
+        raise MissingModelError(
+            f"The weights of {report.model} are not here",
+            remedy=f"Fetch them: offline-judge models pull {report.model}",
+        )
     if not report.ok:
         raise HashMismatchError(
             f"The weights of {report.model} are not what its card promises",

@@ -136,15 +136,26 @@ def test_right_weights_are_told(cli: CommandLine) -> None:
 
 
 @pytest.mark.parametrize("extra", [[], ["--json"]])
-def test_wrong_weights_end_with_3(cli: CommandLine, extra: list[str]) -> None:
-    cli.api.models_verify = answering(Report((Checked(problem="wrong hash"),), ok=False))
+def test_wrong_weights_end_with_3(cli: CommandLine, extra: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "m.gguf"
+    path.write_bytes(b"GGUF")
+    checked = Checked(path=path, problem="wrong hash")
+    cli.api.models_verify = answering(Report((checked,), ok=False))
 
     cli("models", "verify", "tiny", *extra)
 
     assert cli.code == 3
     assert "wrong hash" in cli.out
-    assert "/m/m.gguf" in cli.err
+    assert "m.gguf" in cli.err
     assert not extra or json.loads(cli.out)["ok"] is False
+
+
+def test_weights_that_were_never_fetched_are_missing_not_wrong(cli: CommandLine) -> None:
+    cli.api.models_verify = answering(Report((Checked(problem="is not there"),), ok=False))
+
+    assert cli("models", "verify", "tiny").code == 3
+    assert "are not here" in cli.err
+    assert "models pull tiny" in cli.err
 
 
 def test_a_corpus_is_built_and_its_progress_told(cli: CommandLine) -> None:
