@@ -141,9 +141,7 @@ class Sage:
     ) -> tuple[Evidence, ...]:
         # Passages in the notes are passed over, so as many more are asked for.
         limit = self._options.results + len(memory.evidence)
-        hits = await self._searches.find(
-            context, planned.query, limit=limit, offset=0, round=number
-        )
+        hits = await self._searches.find(context, planned.query, limit=limit, round=number)
         memory.searches += 1
         if hits is None:
             memory.failed += 1

@@ -17,16 +17,16 @@ class Searches:
     """Remembers the results of this run's searches; failures are never remembered."""
 
     def __init__(self) -> None:
-        self._hits: OrderedDict[tuple[str, int, int], tuple[SearchHit, ...]] = OrderedDict()
+        self._hits: OrderedDict[tuple[str, int], tuple[SearchHit, ...]] = OrderedDict()
 
     async def find(
-        self, context: MethodContext, query: str, *, limit: int, offset: int, round: int
+        self, context: MethodContext, query: str, *, limit: int, round: int
     ) -> tuple[SearchHit, ...] | None:
         """The hits, or None where the search failed; either way the trace is told."""
         provider = context.search
         if provider is None:
             raise ValueError("SAGE was started without a search provider")
-        key = (query, limit, offset)
+        key = (query, limit)
         started = time.monotonic()
         hits, error = self._hits.get(key), ""
         reused = hits is not None
@@ -37,7 +37,6 @@ class Searches:
                 round=round,
                 query=query,
                 provider=provider.name,
-                offset=offset,
                 hits=hits or (),
                 error=error,
                 seconds=time.monotonic() - started,
@@ -47,11 +46,11 @@ class Searches:
         return None if error else hits
 
     async def _search(
-        self, provider: SearchProvider, key: tuple[str, int, int]
+        self, provider: SearchProvider, key: tuple[str, int]
     ) -> tuple[tuple[SearchHit, ...], str]:
-        query, limit, offset = key
+        query, limit = key
         try:
-            hits = await provider.search(query, limit=limit, offset=offset)
+            hits = await provider.search(query, limit=limit)
         except SearchError as error:
             return (), str(error)
         self._hits[key] = hits
