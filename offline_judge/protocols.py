@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
 from offline_judge.domain.events import AnyEvent
 from offline_judge.domain.evidence import SearchHit
@@ -22,6 +22,10 @@ from offline_judge.domain.message import (
 )
 from offline_judge.domain.progress import Preflight, Progress
 from offline_judge.domain.sample import Sample
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
@@ -108,6 +112,30 @@ class SearchProvider(Protocol):
 
     def close(self) -> None:
         """Let go of files and connections. Safe to call twice."""
+
+
+class Embedder(Protocol):
+    """Turns texts into unit vectors of one space. Safe to call from any one thread at a time."""
+
+    @property
+    def id(self) -> str:
+        """Content identity: the card's name and the first 12 digits of its file's hash."""
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+
+    def embed(
+        self, texts: Sequence[str], *, kind: Literal["query", "passage"]
+    ) -> NDArray[np.float32]:
+        """Shape (number of texts, dimension), rows of length 1, in the order of the texts.
+
+        Raises:
+            BackendError: the embedder failed; nothing is embedded by halves.
+        """
+
+    def close(self) -> None:
+        """Let go of the model. Safe to call twice."""
 
 
 class RunListener(Protocol):

@@ -34,6 +34,10 @@ class Settings:
 
     judge: str = _help("Name of the judge's model card.", "qwen2.5-coder-1.5b-instruct")
     search: str = _help("Search provider, `corpus` or `corpus:NAME`.", "corpus")
+    embedder: str = _help(
+        "Name of the embedder's model card, `hashing`, or `none` for lexical search only.",
+        "all-minilm-l6-v2-int8",
+    )
     lanes: int = _help("Samples judged at the same time; each lane has a slot per stage.", 1)
     window: int = _help("Tokens a slot holds, prompt and output together.", 4096)
     threads: int = _help("Threads of the engine; 0 takes the cores this process may use.", 0)

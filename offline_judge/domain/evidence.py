@@ -18,6 +18,8 @@ class Passage(Frozen):
         start: Character offset of the first character in the document's text.
         end: Character offset behind the last.
         source: Where it comes from, `corpus:NAME` or a URL.
+        url: Address of the document, empty where it has none.
+        date: Date of the document, ISO 8601, empty where it is unknown.
     """
 
     id: str
@@ -27,20 +29,32 @@ class Passage(Frozen):
     start: int = 0
     end: int = 0
     source: str = ""
+    url: str = ""
+    date: str = ""
 
 
 class SearchHit(Frozen):
-    """One result: rank from 1, and the provider's own score."""
+    """One result: rank from 1, and the provider's own score.
+
+    `found_at` (UTC, ISO 8601) is set where the hit comes out of the evidence record; `cached` says
+    that it was found for another query than this one.
+    """
 
     rank: int
     score: float
     passage: Passage
+    cached: bool = False
+    found_at: str = ""
 
 
 class EvidenceState(StrEnum):
-    """What the search came to. An outage (`FAILED`) is never told as `NONE_FOUND`."""
+    """What the search came to. An outage (`FAILED`) is never told as `NONE_FOUND`.
+
+    `CACHED` is evidence that was found earlier for other queries, and only that.
+    """
 
     FOUND = "found"
+    CACHED = "cached"
     NONE_FOUND = "none_found"
     FAILED = "failed"
     NOT_SEARCHED = "not_searched"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import offline_judge
 from offline_judge import api
 from offline_judge.reuse import Found, find_same_run
 from offline_judge.settings import Settings
@@ -64,7 +65,7 @@ def test_another_seed_or_window_is_judged_anew(data: Path, settings: Settings) -
 
 def test_other_prompts_are_judged_anew(data: Path, settings: Settings, tmp_path: Path) -> None:
     judge(data, settings)
-    shipped = Path(api.__file__).parent / "methods/direct/prompts"
+    shipped = Path(offline_judge.__file__).parent / "methods/direct/prompts"
     own = tmp_path / "prompts" / "direct"
     shutil.copytree(shipped, own)
     with (own / "verdict.user.jinja").open("a") as file:

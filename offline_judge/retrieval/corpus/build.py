@@ -191,7 +191,7 @@ def _disk_errors(folder: Path) -> Iterator[None]:
 
 
 def _stored(passage: Passage, document: Document) -> str:
-    fields: dict[str, object] = passage.model_dump(exclude={"source"})
+    fields: dict[str, object] = passage.model_dump(exclude={"source", "url", "date"})
     extra = {"url": document.url, "date": document.date}
     stored = canonical_json(fields | {key: value for key, value in extra.items() if value})
     try:

@@ -1,136 +1,16 @@
-"""What the command line, a terminal UI and library users all call; imports when called.
-
-All functions are synchronous. A run lasts as long as the call that makes it; another process
-may watch it, drain it or cancel it meanwhile.
-"""
+"""Judging, and reading what was judged."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from offline_judge.api.views import AskView, RunListing, RunRequest, RunView, SampleView
+
 if TYPE_CHECKING:
-    from offline_judge.domain.events import AnyEvent
-    from offline_judge.domain.run import Agreement, RunManifest, RunSummary
-    from offline_judge.domain.sample import Sample
     from offline_judge.protocols import RunListener
-    from offline_judge.retrieval.corpus.store import CorpusManifest
-    from offline_judge.runs.reducer import SampleRow
     from offline_judge.settings import Settings
-    from offline_judge.weights.cards import ModelCard
-    from offline_judge.weights.store import PullProgress, VerifyReport
-
-
-@dataclass(frozen=True)
-class RunRequest:
-    """What to judge and how.
-
-    Attributes:
-        method: Name in the method registry.
-        data: JSONL or CSV file of samples.
-        mapping: Column to field, where the file names its columns otherwise.
-        skip_bad: Leave rows out that cannot be read, instead of refusing the file.
-        limit: Samples at most; they are taken in a fixed random order.
-        minutes: No sample is taken after this time; also in a fixed random order.
-        options: The method's own options.
-    """
-
-    method: str
-    data: Path
-    mapping: Mapping[str, str] = field(default_factory=dict)
-    skip_bad: bool = False
-    limit: int | None = None
-    minutes: float | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class RunView:
-    """A run as it stands: its manifest, its summary and one row a sample taken up."""
-
-    manifest: RunManifest
-    summary: RunSummary
-    rows: tuple[SampleRow, ...]
-
-
-@dataclass(frozen=True)
-class SampleView:
-    """One sample of a run: its row, itself, and how it was judged, large texts included."""
-
-    row: SampleRow
-    sample: Sample
-    events: tuple[AnyEvent, ...]
-
-
-@dataclass(frozen=True)
-class AskView(SampleView):
-    """The answer to `ask`: the one sample, and the run it was judged in."""
-
-    run: RunView
-
-
-@dataclass(frozen=True)
-class RunListing:
-    """One run in the list of runs."""
-
-    manifest: RunManifest
-    summary: RunSummary
-
-    @property
-    def id(self) -> str:
-        """The run's id."""
-        return self.manifest.run_id
-
-    @property
-    def started(self) -> str:
-        """UTC, ISO 8601."""
-        return self.manifest.created
-
-    @property
-    def method(self) -> str:
-        """Name of the method."""
-        return self.manifest.method
-
-    @property
-    def judge(self) -> str:
-        """Name of the judge's model card."""
-        return self.manifest.judge.name
-
-    @property
-    def status(self) -> str:
-        """Where the run stands."""
-        return self.summary.status
-
-    @property
-    def planned(self) -> int:
-        """Samples the run set out to judge."""
-        return self.summary.planned
-
-    @property
-    def finished(self) -> int:
-        """Samples with an outcome that is not `cancelled`."""
-        return sum(n for name, n in self.summary.outcomes.items() if name != "cancelled")
-
-    @property
-    def unscored(self) -> int:
-        """Finished samples without a verdict, errors included."""
-        return self.finished - self.summary.outcomes.get("scored", 0)
-
-    @property
-    def agreement(self) -> Agreement | None:
-        """Against labels, where there are any."""
-        return self.summary.agreement
-
-
-@dataclass(frozen=True)
-class ModelView:
-    """A model card, and whether its weights are here: `present`, `partial` or `absent`."""
-
-    card: ModelCard
-    state: str
-    path: Path | None
 
 
 def run(request: RunRequest, settings: Settings, listener: RunListener | None = None) -> RunView:
@@ -306,90 +186,6 @@ def export_rows(run_id: str, settings: Settings) -> Iterator[dict[str, Any]]:
         for name, value in row.metadata.items():
             flat[f"metadata.{name}" if name in flat else name] = value
         yield flat
-
-
-def models_list(settings: Settings) -> list[ModelView]:
-    """All model cards, by name.
-
-    Raises:
-        SettingsError: a card of the user's own cannot be read.
-    """
-    from offline_judge import wiring
-    from offline_judge.weights.cards import load_cards
-
-    return [_model(card, settings) for card in load_cards(wiring.cards_path(settings)).values()]
-
-
-def models_show(name: str, settings: Settings) -> ModelView:
-    """One model card.
-
-    Raises:
-        MissingModelError: no card has this name.
-    """
-    from offline_judge import wiring
-
-    return _model(wiring.model_card(name, settings), settings)
-
-
-def models_pull(
-    name: str, settings: Settings, progress: Callable[[PullProgress], None] | None = None
-) -> Path:
-    """Fetch a model's weights, or complete them; returns the path of the first file.
-
-    Raises:
-        MissingModelError: no card has this name.
-        WeightsError: no source gave what the card promises.
-        StorageError: too little space, or a file cannot be written.
-    """
-    from offline_judge import wiring
-
-    return wiring.model_store(settings).pull(wiring.model_card(name, settings), progress)
-
-
-def models_verify(
-    name: str, settings: Settings, progress: Callable[[PullProgress], None] | None = None
-) -> VerifyReport:
-    """Read a model's files anew and compare size and hash with its card.
-
-    Raises:
-        MissingModelError: no card has this name.
-        StorageError: a file cannot be read.
-    """
-    from offline_judge import wiring
-
-    return wiring.model_store(settings).verify(wiring.model_card(name, settings), progress)
-
-
-def corpus_build(
-    name: str,
-    file: Path | None,
-    settings: Settings,
-    progress: Callable[[int, int], None] | None = None,
-) -> CorpusManifest:
-    """Make documents searchable as corpus `name`; does nothing where they have not changed.
-
-    Args:
-        name: Letters, digits, dots, dashes, underscores.
-        file: JSONL with id, title, text; None builds the default corpus under its own name.
-        settings: Where corpora are.
-        progress: Told the documents and passages indexed so far.
-
-    Raises:
-        UsageError: a bad name, or no file for a corpus that needs one.
-        DataError: the file holds bad rows.
-        StorageError: the corpus cannot be written.
-    """
-    from offline_judge import wiring
-
-    return wiring.make_corpus(name, file, settings, progress)
-
-
-def _model(card: ModelCard, settings: Settings) -> ModelView:
-    from offline_judge import wiring
-
-    store = wiring.model_store(settings)
-    state = store.state(card)
-    return ModelView(card, state, store.location(card) if state == "present" else None)
 
 
 def _advice(wanted: str, known: Iterable[str]) -> str:

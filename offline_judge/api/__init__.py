@@ -1,0 +1,50 @@
+"""What the command line, a terminal UI and library users all call; imports when called.
+
+All functions are synchronous. A run lasts as long as the call that makes it; another process
+may watch it, drain it or cancel it meanwhile.
+"""
+
+from offline_judge.api.corpora import corpus_build
+from offline_judge.api.models import models_list, models_pull, models_show, models_verify
+from offline_judge.api.runs import (
+    ask,
+    cancel,
+    demo,
+    export_rows,
+    list_runs,
+    load_run,
+    resume,
+    run,
+    show,
+)
+from offline_judge.api.views import (
+    AskView,
+    ModelView,
+    RunListing,
+    RunRequest,
+    RunView,
+    SampleView,
+)
+
+__all__ = [
+    "AskView",
+    "ModelView",
+    "RunListing",
+    "RunRequest",
+    "RunView",
+    "SampleView",
+    "ask",
+    "cancel",
+    "corpus_build",
+    "demo",
+    "export_rows",
+    "list_runs",
+    "load_run",
+    "models_list",
+    "models_pull",
+    "models_show",
+    "models_verify",
+    "resume",
+    "run",
+    "show",
+]

@@ -1,0 +1,125 @@
+"""What the API takes and gives: requests, and views of runs, samples and models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from offline_judge.domain.events import AnyEvent
+    from offline_judge.domain.run import Agreement, RunManifest, RunSummary
+    from offline_judge.domain.sample import Sample
+    from offline_judge.runs.reducer import SampleRow
+    from offline_judge.weights.cards import ModelCard
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """What to judge and how.
+
+    Attributes:
+        method: Name in the method registry.
+        data: JSONL or CSV file of samples.
+        mapping: Column to field, where the file names its columns otherwise.
+        skip_bad: Leave rows out that cannot be read, instead of refusing the file.
+        limit: Samples at most; they are taken in a fixed random order.
+        minutes: No sample is taken after this time; also in a fixed random order.
+        options: The method's own options.
+    """
+
+    method: str
+    data: Path
+    mapping: Mapping[str, str] = field(default_factory=dict)
+    skip_bad: bool = False
+    limit: int | None = None
+    minutes: float | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class RunView:
+    """A run as it stands: its manifest, its summary and one row a sample taken up."""
+
+    manifest: RunManifest
+    summary: RunSummary
+    rows: tuple[SampleRow, ...]
+
+
+@dataclass(frozen=True)
+class SampleView:
+    """One sample of a run: its row, itself, and how it was judged, large texts included."""
+
+    row: SampleRow
+    sample: Sample
+    events: tuple[AnyEvent, ...]
+
+
+@dataclass(frozen=True)
+class AskView(SampleView):
+    """The answer to `ask`: the one sample, and the run it was judged in."""
+
+    run: RunView
+
+
+@dataclass(frozen=True)
+class RunListing:
+    """One run in the list of runs."""
+
+    manifest: RunManifest
+    summary: RunSummary
+
+    @property
+    def id(self) -> str:
+        """The run's id."""
+        return self.manifest.run_id
+
+    @property
+    def started(self) -> str:
+        """UTC, ISO 8601."""
+        return self.manifest.created
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self.manifest.method
+
+    @property
+    def judge(self) -> str:
+        """Name of the judge's model card."""
+        return self.manifest.judge.name
+
+    @property
+    def status(self) -> str:
+        """Where the run stands."""
+        return self.summary.status
+
+    @property
+    def planned(self) -> int:
+        """Samples the run set out to judge."""
+        return self.summary.planned
+
+    @property
+    def finished(self) -> int:
+        """Samples with an outcome that is not `cancelled`."""
+        return sum(n for name, n in self.summary.outcomes.items() if name != "cancelled")
+
+    @property
+    def unscored(self) -> int:
+        """Finished samples without a verdict, errors included."""
+        return self.finished - self.summary.outcomes.get("scored", 0)
+
+    @property
+    def agreement(self) -> Agreement | None:
+        """Against labels, where there are any."""
+        return self.summary.agreement
+
+
+@dataclass(frozen=True)
+class ModelView:
+    """A model card, and whether its weights are here: `present`, `partial` or `absent`."""
+
+    card: ModelCard
+    state: str
+    path: Path | None

@@ -1,0 +1,1 @@
+"""Thresholds and maps from probabilities to labels, fitted on what people said."""

@@ -1,0 +1,134 @@
+"""Beginning a run: data, parts and a run directory brought together."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from offline_judge import wiring
+from offline_judge.datasets.order import group_samples
+from offline_judge.datasets.readers import Loaded, read_samples
+from offline_judge.domain.run import DataSource, RunManifest
+from offline_judge.domain.sample import Sample
+from offline_judge.errors import (
+    UsageError,
+)
+from offline_judge.jobs.orders import DataFile, Limits, Order, Question
+from offline_judge.jobs.threads import outside_event_loop
+from offline_judge.protocols import RunListener
+from offline_judge.runner.launch import Job, carry_out, take_up
+from offline_judge.runner.listeners import SafeListeners
+from offline_judge.runner.plan import (
+    Group,
+    Plan,
+    make_plan,
+)
+from offline_judge.settings import Settings
+
+ASKED = "asked.jsonl"
+"""Data file of a run of one question, inside its directory."""
+
+_SHOWN = 3
+
+
+@outside_event_loop
+def begin(order: Order, data: DataFile, settings: Settings, listener: RunListener | None) -> str:
+    """Judge a data file in a new run; returns the run's id.
+
+    Raises:
+        OfflineJudgeError: it could not be begun, or not be carried to an end in good order.
+    """
+    columns = {name: column for column, name in data.mapping.items()}
+    loaded = read_samples(data.path, mapping=columns, skip_bad=data.skip_bad)
+    return _begin(order, loaded, settings, listener)
+
+
+@outside_event_loop
+def ask(asked: Question, settings: Settings, listener: RunListener | None) -> tuple[str, str]:
+    """Judge one response in a run of its own; returns the ids of run and sample.
+
+    Raises:
+        OfflineJudgeError: as `begin`.
+    """
+    for name in ("question", "response"):
+        if not str(getattr(asked, name)).strip():
+            raise UsageError(f"The {name} is empty.", remedy="Both are needed to judge.")
+    row = {"question": asked.question, "response": asked.response}
+    content = json.dumps(row).encode() + b"\n"
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / ASKED
+        path.write_bytes(content)
+        loaded = read_samples(path)
+    order = Order(method=asked.method, options=asked.options, files={ASKED: content})
+    return _begin(order, loaded, settings, listener), loaded.samples[0].id
+
+
+def _begin(order: Order, loaded: Loaded, settings: Settings, listener: RunListener | None) -> str:
+    settings = wiring.settled(settings)
+    listeners = SafeListeners([listener])
+    with wiring.open_components(settings, order.method, order.options, listeners) as parts:
+        store = wiring.run_store(settings)
+        run_id = store.new_id()
+        source = loaded.source
+        if order.files:
+            path = settings.runs_path.absolute() / run_id / ASKED
+            source = source.model_copy(update={"path": str(path)})
+        manifest = manifest_of(run_id, order, source, settings, parts)
+        directory = store.create(manifest, files=order.files)
+        with take_up(directory, listeners) as (desk, writer):
+            for template in parts.library.sources().values():
+                writer.put_blob(template)
+            groups = sample_groups(loaded.samples, settings, order.limits)
+            plan = make_plan(groups, limit=order.limits.limit)
+            job = job_of(plan, order.limits, settings, _left_out(loaded), resumed=False)
+            carry_out(desk, writer, parts, job)
+    return run_id
+
+
+def manifest_of(
+    run_id: str, order: Order, source: DataSource, settings: Settings, parts: wiring.Components
+) -> RunManifest:
+    """All that shapes the judgments of this run, as `run.json` keeps it."""
+    limits = {"limit": order.limits.limit, "minutes": order.limits.minutes}
+    return RunManifest(
+        run_id=run_id,
+        created=datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+        method=order.method,
+        options=parts.method.options,
+        data=source,
+        judge=parts.identity,
+        search=parts.search.identity() if parts.search is not None else {},
+        prompts=parts.prompts(),
+        settings=wiring.recorded_settings(settings, **limits),
+        versions=wiring.versions(),
+    )
+
+
+def job_of(
+    plan: Plan, limits: Limits, settings: Settings, warnings: tuple[str, ...], *, resumed: bool
+) -> Job:
+    """The plan and its limits, as the runner takes them."""
+    return Job(
+        plan=plan,
+        lanes=settings.lanes,
+        minutes=limits.minutes,
+        resumed=resumed,
+        warnings=warnings,
+        runtime_path=settings.runtime_path,
+    )
+
+
+def sample_groups(samples: Sequence[Sample], settings: Settings, limits: Limits) -> list[Group]:
+    """Samples by question: in the file's order, or with a limit in a fixed random one."""
+    return group_samples(samples, seed=settings.seed if limits.given else None)
+
+
+def _left_out(loaded: Loaded) -> tuple[str, ...]:
+    if not loaded.problems:
+        return ()
+    shown = "; ".join(loaded.problems[:_SHOWN])
+    more = "; ..." if len(loaded.problems) > _SHOWN else ""
+    return (f"{len(loaded.problems)} bad rows of the data file are left out: {shown}{more}",)

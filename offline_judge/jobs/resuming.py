@@ -1,0 +1,113 @@
+"""Going on with a run, under the settings it began with."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from offline_judge import wiring
+from offline_judge.datasets.readers import Loaded, read_samples
+from offline_judge.domain.run import DataSource, RunManifest
+from offline_judge.errors import (
+    DataError,
+    RunChangedError,
+)
+from offline_judge.jobs.beginning import ASKED, job_of, manifest_of, sample_groups
+from offline_judge.jobs.orders import Limits, Order
+from offline_judge.jobs.threads import outside_event_loop
+from offline_judge.protocols import RunListener
+from offline_judge.runner.launch import carry_out, take_up
+from offline_judge.runner.plan import (
+    Done,
+    check_data,
+    check_same_judge,
+    make_plan,
+)
+from offline_judge.runs.store import RunDirectory
+from offline_judge.settings import Settings
+
+_SHAPING = ("judge", "search", "window", "seed", "lanes", "prompts_dir")
+"""Settings a resumed run takes from its manifest, since they shape its judgments."""
+
+_FREE = ("lanes",)
+"""Of these, settings that may be given anew, since they do not shape what is judged."""
+
+
+@outside_event_loop
+def resume(run_id: str, settings: Settings, limits: Limits, listener: RunListener | None) -> str:
+    """Go on with a run; returns its whole id.
+
+    Raises:
+        OfflineJudgeError: it may not or could not go on.
+    """
+    directory = wiring.run_store(settings).open(run_id)
+    recorded = directory.manifest()
+    settings = wiring.settled(_as_recorded(settings, recorded))
+    with take_up(directory, listener) as (desk, writer):
+        state = directory.state()
+        done = Done(state.samples, state.finished)
+        loaded = _load_again(recorded.data, directory)
+        check_data(recorded.data, loaded.source, loaded.samples, done)
+        order = Order(recorded.method, recorded.options, _widened(limits, recorded))
+        with wiring.open_components(
+            settings, recorded.method, recorded.options, desk.listeners
+        ) as parts:
+            now = manifest_of(recorded.run_id, order, recorded.data, settings, parts)
+            notes = check_same_judge(recorded, now)
+            groups = sample_groups(loaded.samples, settings, order.limits)
+            plan = make_plan(groups, limit=order.limits.limit, done=done)
+            carry_out(desk, writer, parts, job_of(plan, limits, settings, notes, resumed=True))
+    return recorded.run_id
+
+
+def _widened(limits: Limits, recorded: RunManifest) -> Limits:
+    """What orders and bounds a resumed run: the limits given now, else those it began with."""
+
+    def wider(name: str, now: Any) -> Any:
+        before = recorded.settings.get(name)
+        return before.value if now is None and before is not None else now
+
+    return Limits(wider("limit", limits.limit), wider("minutes", limits.minutes))
+
+
+def _load_again(recorded: DataSource, directory: RunDirectory) -> Loaded:
+    """Read the run's data file as it was read before.
+
+    Raises:
+        DataError: it is gone or unreadable.
+    """
+    path = Path(recorded.path)
+    if path.name == ASKED and directory.file(ASKED).exists():
+        path = directory.file(ASKED)  # the data directory may have moved
+    if not path.exists():
+        raise DataError(
+            "The data file of this run is gone.",
+            where=recorded.path,
+            remedy="Put it back where it was and resume, or start a new run.",
+        )
+    # Whatever is wrong with a row now, that the file has changed is the better message.
+    return read_samples(path, mapping=recorded.mapping, skip_bad=True)
+
+
+def _as_recorded(settings: Settings, recorded: RunManifest) -> Settings:
+    """The settings of now, with those that shape judgments as the run recorded them.
+
+    Raises:
+        RunChangedError: the user asks for another one by name.
+    """
+    changes: dict[str, Any] = {}
+    for name in _SHAPING:
+        if name not in recorded.settings:
+            continue
+        before, now = recorded.settings[name].value, getattr(settings, name)
+        asked = settings.origins.get(name) == "flag" and now != before
+        if asked and name not in _FREE:
+            raise RunChangedError(
+                f"This run has `{name}` {before!r} and cannot go on with {now!r}.",
+                where=recorded.run_id,
+                remedy="Start a new run for that.",
+            )
+        if not asked:
+            changes[name] = before
+    return replace(settings, **changes)

@@ -1,0 +1,1 @@
+"""What people said: labels joined to samples by id."""

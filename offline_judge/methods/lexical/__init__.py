@@ -1,0 +1,1 @@
+"""Method `lexical`: the response compared with the accepted answers by words."""

@@ -1,0 +1,1 @@
+"""Method `reference`: a judge that is shown the accepted answers."""

@@ -1,0 +1,1 @@
+"""The record of evidence (SQLite) and its vectors (Chroma)."""

@@ -1,0 +1,122 @@
+"""The parts of one run, made from settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from offline_judge.domain.run import ModelIdentity
+from offline_judge.judge.cache import CompletionCache
+from offline_judge.judge.session import JudgeFactory
+from offline_judge.prompting.fence import Fence
+from offline_judge.prompting.library import Rendered, TemplateLibrary
+from offline_judge.protocols import Backend, Method, RunListener, SearchProvider, Values
+from offline_judge.registry import METHODS
+from offline_judge.runner.execution import Engine
+from offline_judge.runner.loop import JudgeBinder
+from offline_judge.settings import Settings
+from offline_judge.wiring.engines import make_engine
+from offline_judge.wiring.installation import read_secret
+from offline_judge.wiring.searches import open_search
+
+
+@dataclass(frozen=True)
+class Components:
+    """The parts of one run, made from settings. Use as a context manager: it closes them.
+
+    Attributes:
+        method: Built from its options.
+        namespace: The method's name, which its templates are found under.
+        engine: Not started yet.
+        identity: The weights behind the judge.
+        library: The method's prompt templates.
+        search: What the method may search; None where it does not search.
+        judges: Makes the binder of judges from the backend it shall use.
+        resources: What `close` lets go of.
+    """
+
+    method: Method
+    namespace: str
+    engine: Engine
+    identity: ModelIdentity
+    library: TemplateLibrary
+    search: SearchProvider | None
+    judges: Callable[[Backend], JudgeBinder]
+    resources: ExitStack = field(default_factory=ExitStack)
+
+    def __enter__(self) -> Components:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.resources.close()
+
+    def render(self, template: str, values: Values) -> Rendered:
+        """Render one of the method's templates by its bare name."""
+        return self.library.render(f"{self.namespace}/{template}", values)
+
+    def prompts(self) -> dict[str, str]:
+        """Template name to source hash."""
+        return self.library.hashes()
+
+
+def build_method(name: str, options: Mapping[str, Any]) -> Method:
+    """Build a method from its options.
+
+    Raises:
+        UsageError: no such method, or a bad option.
+        MissingDependencyError: the method's package is not installed.
+    """
+    method: Method = METHODS.load(name).from_options(options)
+    return method
+
+
+def open_components(
+    settings: Settings, method_name: str, options: Mapping[str, Any], listener: RunListener
+) -> Components:
+    """Make all parts of a run; builds the default corpus where it is needed and absent.
+
+    Raises:
+        OfflineJudgeError: a part cannot be had; what was opened before it is closed.
+    """
+    method = build_method(method_name, options)
+    package = METHODS.package(method_name)
+    override = Path(settings.prompts_dir) if settings.prompts_dir else None
+    library = TemplateLibrary({method_name: package}, override, Fence(read_secret(settings)))
+    slots = settings.lanes * max(1, len(method.stages))
+    engine, identity = make_engine(settings, slots)
+    with ExitStack() as stack:
+        search = None
+        if method.searches:
+            search = open_search(settings, listener)
+            stack.callback(search.close)
+        cache = CompletionCache(_cache_path(settings))
+        stack.callback(cache.close)
+
+        def judges(backend: Backend) -> JudgeBinder:
+            return JudgeFactory(
+                backend,
+                library,
+                cache,
+                model_sha256=identity.sha256,
+                namespace=method_name,
+                seed=settings.seed,
+                engine_version=identity.engine_version,
+            )
+
+        return Components(
+            method=method,
+            namespace=method_name,
+            engine=engine,
+            identity=identity,
+            library=library,
+            search=search,
+            judges=judges,
+            resources=stack.pop_all(),
+        )
+
+
+def _cache_path(settings: Settings) -> Path | None:
+    return settings.cache_path / "completions.sqlite" if settings.cache else None
