@@ -68,6 +68,7 @@ class Execution:
         minutes: No sample is taken after this time; None without a limit.
         resumed: An earlier process has worked on this run.
         warnings: What a reader of the results must know from the start.
+        estimate: Time the engine first, to tell how long it will take.
         control: Makes the control server from the switch; None serves nobody.
     """
 
@@ -82,6 +83,7 @@ class Execution:
     minutes: float | None = None
     resumed: bool = False
     warnings: tuple[str, ...] = ()
+    estimate: bool = True
     control: Callable[[StopSwitch], Control] | None = None
 
 
@@ -205,7 +207,7 @@ class _Session:
         self._listeners.phase("preflight", f"{len(work.plan.samples)} samples")
         surveyor = Surveyor(work.method, work.render, self._backend)
         survey = await surveyor.survey(work.plan.samples)
-        rates = await measure_rates(self._backend, self._heads())
+        rates = await measure_rates(self._backend, self._heads() if work.estimate else {})
         notes: tuple[str, ...] = ()
         if survey.guessed:
             notes = (f"{survey.guessed} samples were measured by their length alone.",)

@@ -13,7 +13,7 @@ from typing import Protocol
 from offline_judge.domain.events import AnyEvent, SampleFinished
 from offline_judge.errors import OfflineJudgeError
 from offline_judge.protocols import Backend, Method, RunListener, SearchProvider, Values
-from offline_judge.runner.execution import Engine, Execution, execute
+from offline_judge.runner.execution import Engine, Execution, Status, execute
 from offline_judge.runner.listeners import SafeListeners
 from offline_judge.runner.loop import JudgeBinder
 from offline_judge.runner.plan import Plan
@@ -61,6 +61,7 @@ class Job:
         resumed: An earlier process has worked on this run.
         warnings: What a reader of the results must know from the start.
         runtime_path: Where the control socket is.
+        estimate: Time the engine first, to tell how long it will take.
     """
 
     plan: Plan
@@ -69,6 +70,7 @@ class Job:
     resumed: bool
     warnings: tuple[str, ...]
     runtime_path: Path
+    estimate: bool = True
 
 
 class Desk:
@@ -120,6 +122,22 @@ def carry_out(desk: Desk, writer: TraceWriter, parts: Parts, job: Job) -> None:
     Raises:
         OfflineJudgeError: the run could not go on; what is recorded so far is kept.
     """
+    in_order = False
+    try:
+        asyncio.run(work_on(desk, writer, parts, job))
+        in_order = True
+    finally:
+        # A fault that ends the run is worth more to the user than one met while tidying up.
+        with nullcontext() if in_order else suppress(OfflineJudgeError):
+            desk.leave_results()
+
+
+async def work_on(desk: Desk, writer: TraceWriter, parts: Parts, job: Job) -> Status:
+    """Judge what the plan says on the loop that runs; leaves no results behind.
+
+    Raises:
+        OfflineJudgeError: the run could not go on; what is recorded so far is kept.
+    """
     plan = job.plan
     meter = Meter(
         plan.planned,
@@ -140,16 +158,10 @@ def carry_out(desk: Desk, writer: TraceWriter, parts: Parts, job: Job) -> None:
         minutes=job.minutes,
         resumed=job.resumed,
         warnings=job.warnings,
+        estimate=job.estimate,
         control=lambda switch: _control(desk, job, switch),
     )
-    in_order = False
-    try:
-        asyncio.run(execute(work, writer, desk.listeners))
-        in_order = True
-    finally:
-        # A fault that ends the run is worth more to the user than one met while tidying up.
-        with nullcontext() if in_order else suppress(OfflineJudgeError):
-            desk.leave_results()
+    return await execute(work, writer, desk.listeners)
 
 
 def _control(desk: Desk, job: Job, switch: StopSwitch) -> ControlServer:
