@@ -1,6 +1,7 @@
 """Settings to running objects; the only place that picks implementations."""
 
-from offline_judge.wiring.components import Components, build_method, open_components
+from offline_judge.wiring.components import Components, Shared, build_method, open_components
+from offline_judge.wiring.engines import make_engine
 from offline_judge.wiring.installation import (
     cards_path,
     model_card,
@@ -21,10 +22,12 @@ from offline_judge.wiring.searches import (
 __all__ = [
     "DEFAULT_CORPUS",
     "Components",
+    "Shared",
     "build_method",
     "cards_path",
     "ensure_default_corpus",
     "make_corpus",
+    "make_engine",
     "model_card",
     "model_store",
     "open_components",

@@ -73,10 +73,31 @@ def build_method(name: str, options: Mapping[str, Any]) -> Method:
     return method
 
 
+@dataclass(frozen=True)
+class Shared:
+    """Parts that several runs use in turn and that outlive each of them."""
+
+    engine: Engine
+    identity: ModelIdentity
+    search: SearchProvider | None
+
+
 def open_components(
-    settings: Settings, method_name: str, options: Mapping[str, Any], listener: RunListener
+    settings: Settings,
+    method_name: str,
+    options: Mapping[str, Any],
+    listener: RunListener,
+    *,
+    shared: Shared | None = None,
 ) -> Components:
     """Make all parts of a run; builds the default corpus where it is needed and absent.
+
+    Args:
+        settings: What picks the parts.
+        method_name: Name in the method registry.
+        options: The method's own.
+        listener: Told what is built.
+        shared: Engine and search to use instead of own ones; not closed with the rest.
 
     Raises:
         OfflineJudgeError: a part cannot be had; what was opened before it is closed.
@@ -85,11 +106,13 @@ def open_components(
     package = METHODS.package(method_name)
     override = Path(settings.prompts_dir) if settings.prompts_dir else None
     library = TemplateLibrary({method_name: package}, override, Fence(read_secret(settings)))
-    slots = settings.lanes * max(1, len(method.stages))
-    engine, identity = make_engine(settings, slots)
+    if shared is not None:
+        engine, identity = shared.engine, shared.identity
+    else:
+        engine, identity = make_engine(settings, settings.lanes * max(1, len(method.stages)))
     with ExitStack() as stack:
-        search = None
-        if method.searches:
+        search = shared.search if shared is not None and method.searches else None
+        if method.searches and search is None:
             search = open_search(settings, listener)
             stack.callback(search.close)
         cache = CompletionCache(_cache_path(settings))
