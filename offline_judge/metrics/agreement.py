@@ -1,10 +1,29 @@
-"""Agreement between verdicts and people's labels."""
+"""Agreement between a judge and people: figures over rows of label, verdict and probability.
+
+Each figure of a list of rows is a float, or `Undefined` with the reason: never NaN, and never a 0
+that stands for "no value". They are the statistics that `offline_judge.metrics.bootstrap` takes.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from offline_judge.domain.run import Agreement
+from offline_judge.domain.scores import Confusion
+from offline_judge.metrics.bootstrap import Undefined
+
+NO_ROWS = Undefined("no sample is both labelled and scored")
+
+
+class Row(NamedTuple):
+    """What people and the judge said of one sample; `probability` is that of "correct"."""
+
+    label: bool
+    verdict: bool
+    probability: float | None = None
 
 
 def agreement(labels: Sequence[bool], verdicts: Sequence[bool], unscored: int) -> Agreement | None:
@@ -24,17 +43,140 @@ def agreement(labels: Sequence[bool], verdicts: Sequence[bool], unscored: int) -
     """
     if len(labels) != len(verdicts):
         raise ValueError(f"{len(labels)} labels but {len(verdicts)} verdicts")
-    if not labels:
+    rows = [Row(label, verdict) for label, verdict in zip(labels, verdicts, strict=True)]
+    right, chance_corrected = accuracy(rows), kappa(rows)
+    if isinstance(right, Undefined):
         return None
-    from sklearn.metrics import accuracy_score, cohen_kappa_score
-
-    kappa = None
-    # With one class on both sides chance alone agrees fully: 0 / 0.
-    if len({*labels, *verdicts}) > 1:
-        kappa = float(cohen_kappa_score(labels, verdicts))
     return Agreement(
-        n=len(labels),
-        accuracy=float(accuracy_score(labels, verdicts)),
-        kappa=kappa,
+        n=len(rows),
+        accuracy=right,
+        kappa=None if isinstance(chance_corrected, Undefined) else chance_corrected,
         unscored=unscored,
     )
+
+
+def confusion(rows: Sequence[Row]) -> Confusion:
+    """How often people and judge said what."""
+    cells = Counter((row[0], row[1]) for row in rows)
+    return Confusion(
+        true_positive=cells[True, True],
+        false_positive=cells[False, True],
+        false_negative=cells[True, False],
+        true_negative=cells[False, False],
+    )
+
+
+def accuracy(rows: Sequence[Row]) -> float | Undefined:
+    """Share of rows in which the judge says what people say."""
+    if not rows:
+        return NO_ROWS
+    return sum(row[0] == row[1] for row in rows) / len(rows)
+
+
+def kappa(rows: Sequence[Row]) -> float | Undefined:
+    """Cohen's kappa: (p_o - p_e) / (1 - p_e) (Cohen, "A coefficient of agreement", 1960)."""
+    if not rows:
+        return NO_ROWS
+    cells = Counter((row[0], row[1]) for row in rows)
+    both, neither = cells[True, True], cells[False, False]
+    only_people, only_judge = cells[True, False], cells[False, True]
+    people, judge, n = both + only_people, both + only_judge, len(rows)
+    # In whole numbers, so that chance alone is told from almost alone.
+    expected = people * judge + (n - people) * (n - judge)
+    if expected == n * n:
+        return Undefined("people and judge say the same of every sample, so chance agrees fully")
+    return (n * (both + neither) - expected) / (n * n - expected)
+
+
+def macro_f1(rows: Sequence[Row]) -> float | Undefined:
+    """Mean of the F1 scores of both classes."""
+    if not rows:
+        return NO_ROWS
+    cells = Counter((row[0], row[1]) for row in rows)
+    wrong = cells[True, False] + cells[False, True]
+    total = 0.0
+    for kind, name in ((True, "correct"), (False, "incorrect")):
+        right = cells[kind, kind]
+        if not right + wrong:
+            return Undefined(f"neither people nor judge call any sample {name}")
+        total += 2 * right / (2 * right + wrong)
+    return total / 2
+
+
+def auroc(rows: Sequence[Row]) -> float | Undefined:
+    """Probability that a correct sample has the higher probability, ties counted half.
+
+    The Mann-Whitney form of the area under the ROC curve (Hanley and McNeil, 1982).
+    """
+    if not rows:
+        return NO_ROWS
+    if any(row.probability is None for row in rows):
+        return Undefined("samples without a probability")
+    import numpy
+
+    labels = numpy.array([row[0] for row in rows], dtype=bool)
+    positives = int(labels.sum())
+    negatives = len(rows) - positives
+    if not positives or not negatives:
+        return _one_class(bool(positives))
+    values = numpy.array([row[2] for row in rows], dtype=float)
+    _, place = numpy.unique(values, return_inverse=True)
+    right = numpy.bincount(place[labels], minlength=place.max() + 1)
+    wrong = numpy.bincount(place[~labels], minlength=place.max() + 1)
+    below = numpy.cumsum(wrong) - wrong
+    return float((right * (below + wrong / 2)).sum() / (positives * negatives))
+
+
+def share_correct(rows: Sequence[Row]) -> float | Undefined:
+    """Share of rows the judge calls correct."""
+    return sum(row[1] for row in rows) / len(rows) if rows else NO_ROWS
+
+
+def share_labelled_correct(rows: Sequence[Row]) -> float | Undefined:
+    """Share of rows people call correct."""
+    return sum(row[0] for row in rows) / len(rows) if rows else NO_ROWS
+
+
+def sensitivity(rows: Sequence[Row]) -> float | Undefined:
+    """Share that the judge calls correct of what people call correct."""
+    verdicts = [row[1] for row in rows if row[0]]
+    return sum(verdicts) / len(verdicts) if verdicts else _one_class(False)
+
+
+def specificity(rows: Sequence[Row]) -> float | Undefined:
+    """Share that the judge calls incorrect of what people call incorrect."""
+    verdicts = [row[1] for row in rows if not row[0]]
+    return verdicts.count(False) / len(verdicts) if verdicts else _one_class(True)
+
+
+@dataclass(frozen=True)
+class Corrected:
+    """A corrected share in [0, 1], and its value before it was cut to that range."""
+
+    value: float
+    raw: float
+
+    @property
+    def clipped(self) -> bool:
+        """The correction led out of [0, 1], so the known error rates do not fit these samples."""
+        return self.raw != self.value
+
+
+def corrected_share(share: float, sensitivity: float, specificity: float) -> Corrected | Undefined:
+    """The share that is correct, from the share a judge with known error rates calls correct.
+
+    (share + specificity - 1) / (sensitivity + specificity - 1) (Rogan and Gladen, "Estimating
+    prevalence from the results of a screening test", 1978).
+    """
+    gain = sensitivity + specificity - 1
+    if gain <= 0:
+        return Undefined(
+            f"sensitivity {sensitivity:.2f} and specificity {specificity:.2f} sum to 1 or less: "
+            "the judge is no better than chance"
+        )
+    raw = (share + specificity - 1) / gain
+    return Corrected(min(1.0, max(0.0, raw)), raw)
+
+
+def _one_class(kind: bool) -> Undefined:
+    return Undefined(f"people call every sample {'correct' if kind else 'incorrect'}")
