@@ -201,11 +201,29 @@ Values = Mapping[str, Value]
 
 
 @dataclass(frozen=True)
+class At:
+    """Where a call stands in a method.
+
+    Attributes:
+        round: The method's round, for the trace; 0 outside rounds.
+        place: The one of the method's `stages` whose prefix the prompt shares; by default the
+            template's stage, or where the conversation it follows was held.
+    """
+
+    round: int = 0
+    place: str = ""
+
+
+HERE = At()
+
+
+@dataclass(frozen=True)
 class Turn:
     """A call that was answered; a later call may follow it in the same conversation."""
 
     messages: tuple[Message, ...]
     prompt_hash: str
+    place: str = ""
 
 
 @dataclass(frozen=True)
@@ -234,7 +252,7 @@ class Judge(Protocol):
         values: Values,
         schema: AnswerSchema[T],
         *,
-        round: int = 0,
+        at: At = HERE,
         follows: Turn | None = None,
         variant: int = 0,
     ) -> Answer[T]:
@@ -254,7 +272,7 @@ class Judge(Protocol):
         values: Values,
         labels: Sequence[Label],
         *,
-        round: int = 0,
+        at: At = HERE,
         follows: Turn | None = None,
         minimum_inside: float = 0.5,
     ) -> Reading:
@@ -282,7 +300,7 @@ class Method(Protocol):
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """Stages whose prompts share a head; each has a slot of its own in every lane."""
+        """Places with a slot of their own in every lane: stages, or texts that prompts share."""
 
     @property
     def options(self) -> dict[str, Any]:

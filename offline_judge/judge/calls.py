@@ -33,6 +33,7 @@ class Call:
         rendered: Where the prompt comes from.
         prompt: The engine's view of it.
         follows: Prompt hash of the call it continues, or nothing.
+        place: The slot it shall run on, by the name the method gave it; the stage if empty.
     """
 
     stage: str
@@ -40,6 +41,7 @@ class Call:
     rendered: Rendered
     prompt: Prompt
     follows: str = ""
+    place: str = ""
 
     @property
     def prompt_hash(self) -> str:
@@ -49,7 +51,7 @@ class Call:
     def turn(self, answer: str) -> Turn:
         """The conversation with this prompt answered so."""
         reply = Message(role="assistant", content=spoken(answer))
-        return Turn(messages=(*self.rendered.messages, reply), prompt_hash=self.prompt_hash)
+        return Turn((*self.rendered.messages, reply), self.prompt_hash, self.place)
 
 
 @dataclass(frozen=True)

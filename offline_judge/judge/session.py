@@ -15,8 +15,10 @@ from offline_judge.judge.calls import Call, Ingredients, Recorder, stored_labels
 from offline_judge.judge.transport import Budget, RunMemory, Transport
 from offline_judge.prompting.library import TemplateLibrary
 from offline_judge.protocols import (
+    HERE,
     Answer,
     AnswerSchema,
+    At,
     Backend,
     Judge,
     Reading,
@@ -83,7 +85,7 @@ class Session:
         values: Values,
         schema: AnswerSchema[T],
         *,
-        round: int = 0,
+        at: At = HERE,
         follows: Turn | None = None,
         variant: int = 0,
     ) -> Answer[T]:
@@ -99,7 +101,7 @@ class Session:
             TemplateError: no such template, or a value is missing.
         """
         budget = Budget()
-        call = await self._open(template, values, round, follows, budget)
+        call = await self._open(template, at, values, follows, budget)
         constraint = self._constraint(schema.constraint)
         sampling = Sampling(
             temperature=self._factory.variant_temperature if variant else 0.0,
@@ -142,7 +144,7 @@ class Session:
         values: Values,
         labels: Sequence[Label],
         *,
-        round: int = 0,
+        at: At = HERE,
         follows: Turn | None = None,
         minimum_inside: float = 0.5,
     ) -> Reading:
@@ -157,7 +159,7 @@ class Session:
             BackendError: this engine gives no label probabilities.
         """
         budget = Budget()
-        call = await self._open(template, values, round, follows, budget)
+        call = await self._open(template, at, values, follows, budget)
         self._check_window(call, _LABEL_TOKENS)
         key = self._ingredients.key(call, {"labels": [[one.name, one.text] for one in labels]})
         kept = stored_labels(self._cache.get(key), labels)
@@ -182,14 +184,20 @@ class Session:
         return Reading(found, call.turn(best.text))
 
     async def _open(
-        self, template: str, values: Values, round: int, follows: Turn | None, budget: Budget
+        self, template: str, at: At, values: Values, follows: Turn | None, budget: Budget
     ) -> Call:
         """Render a prompt and let the engine count it."""
-        rendered = self._factory.library.render(
-            f"{self._factory.namespace}/{template}", values, follows.messages if follows else None
-        )
+        name = f"{self._factory.namespace}/{template}"
+        rendered = self._factory.library.render(name, values, follows.messages if follows else None)
         prompt = await self._transport.prepare(rendered.messages, budget)
-        return Call(template, round, rendered, prompt, follows.prompt_hash if follows else "")
+        return Call(
+            template,
+            at.round,
+            rendered,
+            prompt,
+            follows=follows.prompt_hash if follows else "",
+            place=at.place or (follows.place if follows else ""),
+        )
 
     def _check_window(self, call: Call, output: int) -> None:
         window = self._backend.capabilities.window

@@ -127,7 +127,7 @@ class Transport:
         return await self._send(send, call.prompt_hash, budget, self._failed(call))
 
     def _affinity(self, call: Call) -> str:
-        return f"{self.lane}/{call.stage.partition('.')[0]}"
+        return f"{self.lane}/{call.place or call.stage.partition('.')[0]}"
 
     def _failed(self, call: Call) -> Callable[[str], None]:
         return lambda problem: self.recorder.failed(call, problem)

@@ -22,7 +22,7 @@ from offline_judge.methods.sage.reflect import MISSING_CHARS, MISSING_TOKENS, Re
 from offline_judge.methods.sage.search import Searches
 from offline_judge.methods.verdict import RATIONALE_TOKENS, Verdict, reach_verdict
 from offline_judge.prompting.answers import LineAnswer
-from offline_judge.protocols import Method, MethodContext, Untrusted, Values
+from offline_judge.protocols import At, Method, MethodContext, Untrusted, Values
 
 SUMMARY_TOKENS = 64
 SUMMARY_CHARS = 320
@@ -154,7 +154,7 @@ class Sage:
         if not evidence:
             return ""
         values = self._summary_values(sample, evidence)
-        answer = await context.judge.ask("summary", values, _SUMMARY, round=number)
+        answer = await context.judge.ask("summary", values, _SUMMARY, at=At(round=number))
         return answer.value
 
     def _summary_values(self, sample: Sample, evidence: tuple[Evidence, ...]) -> Values:

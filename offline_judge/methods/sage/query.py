@@ -8,7 +8,7 @@ from offline_judge.domain.judgment import UnscoredReason
 from offline_judge.errors import UnscoredError
 from offline_judge.methods.sage.memory import Memory, normalise_query
 from offline_judge.prompting.answers import LineAnswer
-from offline_judge.protocols import Judge, Values
+from offline_judge.protocols import At, Judge, Values
 
 QUERY_TOKENS = 24
 QUERY_CHARS = 160
@@ -52,14 +52,14 @@ class QueryWriter:
 
     async def _write(self, number: int, question: str, memory: Memory, judge: Judge) -> str:
         values: Values = {"question": question, "notes": memory.notes()}
-        first = await judge.ask("query", values, _QUERY, round=number)
+        first = await judge.ask("query", values, _QUERY, at=At(round=number))
         earlier = {normalise_query(query) for query in memory.written_queries}
         if normalise_query(first.value) not in earlier:
             return first.value
         # Several at once, since a small judge that is asked for one repeats itself even then.
         forbidden: Values = {"forbidden": tuple(dict.fromkeys(memory.written_queries))}
         others = await judge.ask(
-            "query.again", forbidden, _OTHERS, round=number, follows=first.turn, variant=1
+            "query.again", forbidden, _OTHERS, at=At(round=number), follows=first.turn, variant=1
         )
         lists = (entry.strip() for entry in others.value.split(";"))
         fresh = (entry for entry in lists if normalise_query(entry) not in {*earlier, ""})

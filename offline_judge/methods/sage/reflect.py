@@ -9,7 +9,7 @@ from offline_judge.domain.judgment import UnscoredReason
 from offline_judge.domain.message import Label
 from offline_judge.errors import UnscoredError
 from offline_judge.prompting.answers import LineAnswer
-from offline_judge.protocols import Judge, Turn, Values
+from offline_judge.protocols import At, Judge, Turn, Values
 
 STANCES = (
     Label(name="supports", text="Yes"),
@@ -46,13 +46,15 @@ class Reflector:
         Raises:
             UnscoredError: the stance cannot be read, or the engine failed.
         """
-        reading = await judge.read("reflection", values, STANCES, round=number)
+        reading = await judge.read("reflection", values, STANCES, at=At(round=number))
         missing = await self._missing(number, judge, reading.turn) if ask_missing else ""
         return Reflection(reading.labels.best(), dict(reading.labels.masses), missing)
 
     async def _missing(self, number: int, judge: Judge, turn: Turn) -> str:
         try:
-            answer = await judge.ask("reflection.missing", {}, _MISSING, round=number, follows=turn)
+            answer = await judge.ask(
+                "reflection.missing", {}, _MISSING, at=At(round=number), follows=turn
+            )
         except UnscoredError as error:
             if error.reason not in _SURVIVABLE:
                 raise

@@ -19,7 +19,7 @@ from offline_judge.errors import (
     UnscoredError,
 )
 from offline_judge.prompting.answers import JsonAnswer, LineAnswer
-from offline_judge.protocols import Untrusted
+from offline_judge.protocols import At, Untrusted
 
 QUERY = LineAnswer(max_chars=30, max_tokens=20)
 VALUES = {"question": "Where?"}
@@ -48,7 +48,7 @@ async def _fails(bench: Bench, schema: Any = QUERY) -> UnscoredError:
 
 async def test_an_answer_comes_with_its_conversation_and_its_event(make: Make) -> None:
     bench = make('  "capital of France"  ')
-    answer = await bench.judge.ask("query", VALUES, QUERY, round=3)
+    answer = await bench.judge.ask("query", VALUES, QUERY, at=At(round=3))
     assert (answer.value, answer.text) == ("capital of France", '  "capital of France"  ')
     sent, (call,) = bench.backend.sent[0], bench.trace.calls
     reply = Message(role="assistant", content='"capital of France"')

@@ -14,7 +14,7 @@ from offline_judge.errors import (
     UnscoredError,
 )
 from offline_judge.judge.cache import CompletionCache
-from offline_judge.protocols import Untrusted, Values
+from offline_judge.protocols import At, Untrusted, Values
 
 LABELS = (Label(name="true", text="Yes"), Label(name="false", text="No"))
 VALUES: Values = {"question": "Where?", "response": Untrusted("Paris", "response")}
@@ -24,7 +24,7 @@ UNSURE = {"true": 0.3, "false": 0.15}
 
 async def test_a_reading_goes_on_as_if_the_best_label_was_answered(tmp_path: Path) -> None:
     bench = make_bench(tmp_path, SURE)
-    reading = await bench.judge.read("verdict", VALUES, LABELS, round=1)
+    reading = await bench.judge.read("verdict", VALUES, LABELS, at=At(round=1))
     (call,) = bench.trace.calls
     assert reading.labels.masses == SURE
     assert reading.turn.messages[-1] == Message(role="assistant", content="No")

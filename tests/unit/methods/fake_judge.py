@@ -10,7 +10,7 @@ from offline_judge.domain.events import AnyEvent
 from offline_judge.domain.evidence import Passage, SearchHit
 from offline_judge.domain.message import Label, Labels, Usage
 from offline_judge.errors import SearchError
-from offline_judge.protocols import Answer, AnswerSchema, Reading, Turn, Values
+from offline_judge.protocols import HERE, Answer, AnswerSchema, At, Reading, Turn, Values
 
 T = TypeVar("T")
 
@@ -21,6 +21,7 @@ class Call:
     values: dict[str, Any]
     follows: Turn | None
     variant: int
+    at: At = HERE
 
 
 @dataclass
@@ -37,11 +38,11 @@ class FakeJudge:
         values: Values,
         schema: AnswerSchema[T],
         *,
-        round: int = 0,
+        at: At = HERE,
         follows: Turn | None = None,
         variant: int = 0,
     ) -> Answer[T]:
-        self.calls.append(Call(template, dict(values), follows, variant))
+        self.calls.append(Call(template, dict(values), follows, variant, at))
         text = self.answer(template, values)
         return Answer(schema.parse(text), text, Turn((), f"{len(self.calls)}"))
 
@@ -51,11 +52,11 @@ class FakeJudge:
         values: Values,
         labels: Sequence[Label],
         *,
-        round: int = 0,
+        at: At = HERE,
         follows: Turn | None = None,
         minimum_inside: float = 0.5,
     ) -> Reading:
-        self.calls.append(Call(template, dict(values), follows, 0))
+        self.calls.append(Call(template, dict(values), follows, 0, at))
         given = self.masses(template, values)
         masses = {label.name: given.get(label.name, 0.0) for label in labels}
         outside = 1 - sum(masses.values())
