@@ -19,11 +19,16 @@ NO_ROWS = Undefined("no sample is both labelled and scored")
 
 
 class Row(NamedTuple):
-    """What people and the judge said of one sample; `probability` is that of "correct"."""
+    """What people and the judge said of one sample.
+
+    `probability` is that of "correct"; `fold` tells the rows apart on which the same error rates
+    are known.
+    """
 
     label: bool
     verdict: bool
     probability: float | None = None
+    fold: int = 0
 
 
 def agreement(labels: Sequence[bool], verdicts: Sequence[bool], unscored: int) -> Agreement | None:
@@ -57,12 +62,12 @@ def agreement(labels: Sequence[bool], verdicts: Sequence[bool], unscored: int) -
 
 def confusion(rows: Sequence[Row]) -> Confusion:
     """How often people and judge said what."""
-    cells = Counter((row[0], row[1]) for row in rows)
+    both, judge_only, people_only, neither = _cells(rows)
     return Confusion(
-        true_positive=cells[True, True],
-        false_positive=cells[False, True],
-        false_negative=cells[True, False],
-        true_negative=cells[False, False],
+        true_positive=both,
+        false_positive=judge_only,
+        false_negative=people_only,
+        true_negative=neither,
     )
 
 
@@ -75,12 +80,15 @@ def accuracy(rows: Sequence[Row]) -> float | Undefined:
 
 def kappa(rows: Sequence[Row]) -> float | Undefined:
     """Cohen's kappa: (p_o - p_e) / (1 - p_e) (Cohen, "A coefficient of agreement", 1960)."""
-    if not rows:
+    return kappa_of(*_cells(rows))
+
+
+def kappa_of(both: int, judge_only: int, people_only: int, neither: int) -> float | Undefined:
+    """Cohen's kappa of the four counts of samples called correct by whom."""
+    n = both + judge_only + people_only + neither
+    if not n:
         return NO_ROWS
-    cells = Counter((row[0], row[1]) for row in rows)
-    both, neither = cells[True, True], cells[False, False]
-    only_people, only_judge = cells[True, False], cells[False, True]
-    people, judge, n = both + only_people, both + only_judge, len(rows)
+    people, judge = both + people_only, both + judge_only
     # In whole numbers, so that chance alone is told from almost alone.
     expected = people * judge + (n - people) * (n - judge)
     if expected == n * n:
@@ -90,17 +98,18 @@ def kappa(rows: Sequence[Row]) -> float | Undefined:
 
 def macro_f1(rows: Sequence[Row]) -> float | Undefined:
     """Mean of the F1 scores of both classes."""
-    if not rows:
+    return macro_f1_of(*_cells(rows))
+
+
+def macro_f1_of(both: int, judge_only: int, people_only: int, neither: int) -> float | Undefined:
+    """Mean F1 of the four counts of samples called correct by whom."""
+    wrong = judge_only + people_only
+    if not both + wrong + neither:
         return NO_ROWS
-    cells = Counter((row[0], row[1]) for row in rows)
-    wrong = cells[True, False] + cells[False, True]
-    total = 0.0
-    for kind, name in ((True, "correct"), (False, "incorrect")):
-        right = cells[kind, kind]
+    for right, name in ((both, "correct"), (neither, "incorrect")):
         if not right + wrong:
             return Undefined(f"neither people nor judge call any sample {name}")
-        total += 2 * right / (2 * right + wrong)
-    return total / 2
+    return both / (2 * both + wrong) + neither / (2 * neither + wrong)
 
 
 def auroc(rows: Sequence[Row]) -> float | Undefined:
@@ -180,3 +189,9 @@ def corrected_share(share: float, sensitivity: float, specificity: float) -> Cor
 
 def _one_class(kind: bool) -> Undefined:
     return Undefined(f"people call every sample {'correct' if kind else 'incorrect'}")
+
+
+def _cells(rows: Sequence[Row]) -> tuple[int, int, int, int]:
+    """Samples called correct by both, by the judge only, by people only, by neither."""
+    cells = Counter((row[0], row[1]) for row in rows)
+    return cells[True, True], cells[False, True], cells[True, False], cells[False, False]

@@ -14,8 +14,8 @@ from typing import TypeVar
 
 from offline_judge.domain.scores import Interval
 
-Row = TypeVar("Row")
-Groups = Sequence[Sequence[Row]]
+Item = TypeVar("Item")
+Groups = Sequence[Sequence[Item]]
 
 RESAMPLES = 2000
 LEVEL = 0.95
@@ -28,8 +28,8 @@ class Undefined(str):
 
 
 def bootstrap(
-    statistic: Callable[[Sequence[Row]], float | Undefined],
-    groups: Groups[Row],
+    statistic: Callable[[Sequence[Item]], float | Undefined],
+    groups: Groups[Item],
     *,
     n: int = RESAMPLES,
     seed: int = 0,
@@ -55,16 +55,16 @@ def bootstrap(
     """
     kept = _ordered([(group,) for group in groups if group])
 
-    def figure(drawn: Sequence[Sequence[Sequence[Row]]]) -> float | Undefined:
+    def figure(drawn: Sequence[Sequence[Sequence[Item]]]) -> float | Undefined:
         return statistic([row for (group,) in drawn for row in group])
 
     return _interval(figure, kept, n=n, seed=seed, level=level)
 
 
 def paired_difference(
-    statistic: Callable[[Sequence[Row]], float | Undefined],
-    groups_a: Groups[Row],
-    groups_b: Groups[Row],
+    statistic: Callable[[Sequence[Item]], float | Undefined],
+    groups_a: Groups[Item],
+    groups_b: Groups[Item],
     *,
     n: int = RESAMPLES,
     seed: int = 0,
@@ -88,7 +88,7 @@ def paired_difference(
     pairs = zip(groups_a, groups_b, strict=True)
     kept = _ordered([pair for pair in pairs if pair[0] or pair[1]])
 
-    def figure(drawn: Sequence[Sequence[Sequence[Row]]]) -> float | Undefined:
+    def figure(drawn: Sequence[Sequence[Sequence[Item]]]) -> float | Undefined:
         sides = []
         for side in (0, 1):
             value = statistic(list(chain.from_iterable(pair[side] for pair in drawn)))
@@ -101,8 +101,8 @@ def paired_difference(
 
 
 def _interval(
-    figure: Callable[[Sequence[Sequence[Sequence[Row]]]], float | Undefined],
-    groups: Sequence[Sequence[Sequence[Row]]],
+    figure: Callable[[Sequence[Sequence[Sequence[Item]]]], float | Undefined],
+    groups: Sequence[Sequence[Sequence[Item]]],
     *,
     n: int,
     seed: int,
@@ -130,8 +130,8 @@ def _interval(
 
 
 def _resampled(
-    figure: Callable[[Sequence[Sequence[Sequence[Row]]]], float | Undefined],
-    groups: Sequence[Sequence[Sequence[Row]]],
+    figure: Callable[[Sequence[Sequence[Sequence[Item]]]], float | Undefined],
+    groups: Sequence[Sequence[Sequence[Item]]],
     n: int,
     seed: int,
 ) -> list[float]:
@@ -148,7 +148,7 @@ def _resampled(
     return values
 
 
-def _ordered(groups: list[Sequence[Sequence[Row]]]) -> list[Sequence[Sequence[Row]]]:
+def _ordered(groups: list[Sequence[Sequence[Item]]]) -> list[Sequence[Sequence[Item]]]:
     """Groups by content, so that the order of a file does not shift the draws."""
     return sorted(groups, key=lambda group: [sorted(map(repr, side)) for side in group])
 
