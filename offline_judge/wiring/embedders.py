@@ -18,11 +18,15 @@ HASHING = "hashing"
 def open_embedder(settings: Settings) -> Embedder | None:
     """The embedder that the settings name; None where they want lexical search only.
 
+    Its files are compared with the card; their hashes are not computed anew while size and time
+    of change are those of the last check.
+
     Raises:
-        UsageError: the card is not one of an embedder.
+        UsageError: the card is not one of an embedder, or says another dimension than the model.
         MissingModelError: no such card, or its weights are not here.
         MissingDependencyError: a package that the embedder runs on is not installed.
         WeightsError: its weights are not what the card promises.
+        BackendError: the engine of a GGUF embedder does not start.
     """
     if settings.embedder == NO_EMBEDDER:
         return None
@@ -31,7 +35,24 @@ def open_embedder(settings: Settings) -> Embedder | None:
 
         return HashingEmbedder()
     card = model_card(settings.embedder, settings)
-    if card.role != "embedder":
-        raise UsageError(f"`{card.name}` is no embedder but a {card.role}.", where="embedder")
-    model_store(settings).path(card)
-    raise UsageError(f"`{card.name}` cannot be opened.", where="embedder")
+    if card.embedding is None:
+        raise UsageError(
+            f"`{card.name}` is no embedder but a {card.role}.",
+            where="embedder",
+            remedy="See which models are: offline-judge models list",
+        )
+    path = model_store(settings).path(card)
+    from offline_judge.backends.options import usable_cores
+
+    threads = settings.threads or usable_cores()
+    if card.embedding.format == "gguf":
+        from offline_judge.backends.embed import GgufEmbedder
+
+        return GgufEmbedder(card, path, threads)
+    if card.embedding.format == "e5s1":
+        from offline_judge.retrieval.embedding.e5 import E5Embedder
+
+        return E5Embedder(card, path, threads)
+    from offline_judge.retrieval.embedding.onnx import OnnxEmbedder
+
+    return OnnxEmbedder(card, path, threads)

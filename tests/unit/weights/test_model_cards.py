@@ -38,14 +38,20 @@ path = "mine.gguf"
 """.format(sha="0" * 64)
 
 
-def test_shipped_cards_are_the_three_with_sound_sources() -> None:
+def test_shipped_cards_are_three_text_models_with_sound_sources_and_embedders() -> None:
     cards = load_cards()
-    assert set(cards) == {
+    writing = {name: card for name, card in cards.items() if card.role != "embedder"}
+    assert set(writing) == {
         "qwen2.5-coder-1.5b-instruct",
         "qwen2.5-coder-0.5b-instruct",
         "smollm2-135m-instruct",
     }
-    for card in cards.values():
+    assert set(cards) - set(writing) == {
+        "all-minilm-l6-v2-int8",
+        "multilingual-e5-small-q4",
+        "qwen3-embedding-0.6b",
+    }
+    for card in writing.values():
         (file,) = card.files
         first, second = file.sources
         assert isinstance(first, HubSource)
