@@ -109,6 +109,8 @@ METHODS = Registry(
     "method",
     {
         "direct": "offline_judge.methods.direct.method:METHOD",
+        "lexical": "offline_judge.methods.lexical.method:METHOD",
+        "reference": "offline_judge.methods.reference.method:METHOD",
         "sage": "offline_judge.methods.sage.method:METHOD",
     },
     group=METHOD_GROUP,
@@ -123,4 +125,17 @@ BACKENDS = Registry(
 PROVIDERS = Registry(
     "search provider",
     {"corpus": "offline_judge.retrieval.search.corpus:PROVIDER"},
+)
+FORMS = Registry(
+    "data format",
+    {
+        "ambigqa": "offline_judge.datasets.forms.ambigqa:FORM",
+        "evouna": "offline_judge.datasets.forms.evouna:FORM",
+        "freshqa": "offline_judge.datasets.forms.freshqa:FORM",
+        "hotpotqa": "offline_judge.datasets.forms.hotpotqa:FORM",
+        "natural-questions": "offline_judge.datasets.forms.natural_questions:FORM",
+        "nq-open": "offline_judge.datasets.forms.nq_open:FORM",
+        "openqa-eval": "offline_judge.datasets.forms.openqa_eval:FORM",
+        "triviaqa": "offline_judge.datasets.forms.triviaqa:FORM",
+    },
 )

@@ -76,7 +76,8 @@ class Display:
         """Tell beforehand what will be judged, what cannot be, and how long it may take."""
         reused = f", {report.reused:,} reused" if report.reused else ""
         estimate = f", about {duration(report.seconds)}" if report.seconds is not None else ""
-        fit = f", all fit the window of {report.window:,} tokens" if not report.too_long else ""
+        fits = report.window and not report.too_long  # without a judge there is no window
+        fit = f", all fit the window of {report.window:,} tokens" if fits else ""
         self._screen.line(
             f"{count(report.planned, 'sample')} to judge{reused}{fit}{estimate}", "bold"
         )

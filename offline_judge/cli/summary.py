@@ -12,13 +12,15 @@ if TYPE_CHECKING:
 
 def manifest_pairs(manifest: RunManifest) -> list[tuple[str, str]]:
     """Who judged what, with what."""
-    engine = f"{manifest.judge.engine} {manifest.judge.engine_version}".strip()
+    judge, engine = manifest.judge.name, manifest.judge.engine
+    if engine != judge:  # they are one where there is no judge at all
+        judge = f"{judge} ({f'{engine} {manifest.judge.engine_version}'.strip()})"
     skipped = f", {manifest.data.skipped:,} skipped" if manifest.data.skipped else ""
     pairs = [
         ("run", manifest.run_id),
         ("started", manifest.created),
         ("method", manifest.method),
-        ("judge", f"{manifest.judge.name} ({engine})"),
+        ("judge", judge),
         ("data", f"{manifest.data.path} ({count(manifest.data.rows, 'row')}{skipped})"),
     ]
     if manifest.search:

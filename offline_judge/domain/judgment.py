@@ -30,6 +30,7 @@ class UnscoredReason(StrEnum):
     REFUSED = "refused"
     BACKEND = "backend"
     SEARCH = "search"
+    NO_REFERENCE = "no-reference"
 
 
 class Judgment(Frozen):
@@ -48,6 +49,8 @@ class Judgment(Frozen):
         fallback_rounds: Rounds whose query repeated an earlier one, so that the next ranks were
             taken.
         distinct_queries: Distinct normalised queries the judge wrote, before any fall-back.
+        calibrated_verdict: As the run's calibration reads it; None in a run without one.
+        calibrated_probability: Likewise, in [0, 1].
     """
 
     verdict: bool
@@ -61,3 +64,5 @@ class Judgment(Frozen):
     searches: int = 0
     fallback_rounds: int = 0
     distinct_queries: int = 0
+    calibrated_verdict: bool | None = None
+    calibrated_probability: float | None = Field(default=None, ge=0, le=1)

@@ -191,6 +191,11 @@ class _Session:
         return self._status(left)
 
     async def _prepare(self) -> None:
+        if self._work.method.stages:
+            await self._start()
+        await self._preflight()
+
+    async def _start(self) -> None:
         await self._backend.start(self._log)
         self._log.answered()
         granted, wanted = self._backend.capabilities.window, self._work.engine.window
@@ -200,7 +205,6 @@ class _Session:
                     message=f"The engine granted a window of {granted} tokens, not {wanted}."
                 )
             )
-        await self._preflight()
 
     async def _preflight(self) -> None:
         work = self._work

@@ -18,7 +18,7 @@ from offline_judge.registry import METHODS
 from offline_judge.runner.execution import Engine
 from offline_judge.runner.loop import JudgeBinder
 from offline_judge.settings import Settings
-from offline_judge.wiring.engines import make_engine
+from offline_judge.wiring.engines import make_engine, no_engine
 from offline_judge.wiring.installation import read_secret
 from offline_judge.wiring.searches import open_search
 
@@ -58,8 +58,8 @@ class Components:
         return self.library.render(f"{self.namespace}/{template}", values)
 
     def prompts(self) -> dict[str, str]:
-        """Template name to source hash."""
-        return self.library.hashes()
+        """Template name to source hash; empty for a method that asks no judge."""
+        return self.library.hashes() if self.method.stages else {}
 
 
 def build_method(name: str, options: Mapping[str, Any]) -> Method:
@@ -103,10 +103,12 @@ def open_components(
         OfflineJudgeError: a part cannot be had; what was opened before it is closed.
     """
     method = build_method(method_name, options)
-    package = METHODS.package(method_name)
+    packages = {method_name: METHODS.package(method_name)} if method.stages else {}
     override = Path(settings.prompts_dir) if settings.prompts_dir else None
-    library = TemplateLibrary({method_name: package}, override, Fence(read_secret(settings)))
-    if shared is not None:
+    library = TemplateLibrary(packages, override, Fence(read_secret(settings)))
+    if not method.stages:
+        engine, identity = no_engine()
+    elif shared is not None:
         engine, identity = shared.engine, shared.identity
     else:
         engine, identity = make_engine(settings, settings.lanes * max(1, len(method.stages)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from offline_judge.backends.absent import AbsentBackend
 from offline_judge.backends.options import EngineOptions
 from offline_judge.domain.base import content_hash
 from offline_judge.domain.run import ModelIdentity
@@ -18,6 +19,14 @@ from offline_judge.wiring.installation import (
     model_store,
     package_version,
 )
+
+
+def no_engine() -> tuple[Engine, ModelIdentity]:
+    """The engine of a method that asks no judge, and what stands for its weights."""
+    backend = AbsentBackend()
+    identity = ModelIdentity(name=backend.name, sha256="", engine=backend.name)
+    engine = Engine(backend=backend, name=backend.name, version="", model=backend.name, window=0)
+    return engine, identity
 
 
 def make_engine(settings: Settings, slots: int) -> tuple[Engine, ModelIdentity]:
