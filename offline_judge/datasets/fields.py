@@ -46,9 +46,11 @@ def column_names(mapping: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def missing_columns(columns: Mapping[str, str], mapping: Mapping[str, str]) -> dict[str, str]:
+def missing_columns(
+    columns: Mapping[str, str], mapping: Mapping[str, str], required: Collection[str] = REQUIRED
+) -> dict[str, str]:
     """Field to column of those that a file must have: the required and the mapped ones."""
-    wanted = {*REQUIRED, *mapping}
+    wanted = {*required, *mapping}
     return {field: columns.get(field, field) for field in FIELDS if field in wanted}
 
 

@@ -16,8 +16,35 @@ class SettingValue(Frozen):
     origin: str
 
 
+class ResponseSource(Frozen):
+    """The file whose responses were joined to the questions of the data file.
+
+    Attributes:
+        path: Absolute.
+        sha256: Of the file's bytes.
+        rows: Rows read.
+        unknown: Rows whose question is not in the data file.
+    """
+
+    path: str
+    sha256: str
+    rows: int
+    unknown: int = 0
+
+
 class DataSource(Frozen):
-    """The data file of a run: absolute path, SHA-256, rows read and rows skipped."""
+    """The data file of a run.
+
+    Attributes:
+        path: Absolute.
+        sha256: Of the file's bytes, as they lie there.
+        format: `jsonl`, `csv` or `tsv`, or the name of a public set's form.
+        rows: Rows read.
+        skipped: Rows that cannot be used.
+        mapping: Field to column, where they were named differently.
+        left_out: Why rows or answers that are sound were left out, and how many.
+        responses: Where the responses come from, if from a file of their own.
+    """
 
     path: str
     sha256: str
@@ -25,6 +52,8 @@ class DataSource(Frozen):
     rows: int
     skipped: int = 0
     mapping: dict[str, str] = Field(default_factory=dict)
+    left_out: dict[str, int] = Field(default_factory=dict)
+    responses: ResponseSource | None = None
 
 
 class ModelIdentity(Frozen):
@@ -35,6 +64,22 @@ class ModelIdentity(Frozen):
     engine: str
     engine_version: str = ""
     family: str = ""
+
+
+class CandidateIdentity(Frozen):
+    """The model that wrote the responses of a run before they were judged.
+
+    Attributes:
+        name: As it was asked for.
+        model: Its weights.
+        prompts: Template name to source hash.
+        options: How its answers were drawn.
+    """
+
+    name: str
+    model: ModelIdentity
+    prompts: dict[str, str] = Field(default_factory=dict)
+    options: dict[str, Any] = Field(default_factory=dict)
 
 
 class RunManifest(Frozen):
@@ -52,6 +97,7 @@ class RunManifest(Frozen):
         settings: Every setting with its origin.
         versions: Versions of this program and of the packages that matter.
         leaves_machine: What is sent to other machines, and where; empty for a local run.
+        candidate: Who wrote the responses, where the run had them written.
     """
 
     run_id: str
@@ -65,6 +111,7 @@ class RunManifest(Frozen):
     settings: dict[str, SettingValue] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
     leaves_machine: tuple[str, ...] = ()
+    candidate: CandidateIdentity | None = None
 
 
 class Agreement(Frozen):
@@ -103,6 +150,10 @@ class RunSummary(Frozen):
         fallback_rounds: Rounds that fell back to further ranks.
         disagreeing_rationales: Rationales that argue for the other label.
         dropped_citations: Citations of evidence that is not in the notes.
+        responses_written: Responses the candidate wrote, empty ones included.
+        responses_cut: Of these, responses that its output limit cut.
+        responses_missing: Of these, samples for which nothing came.
+        warnings: What a reader must know of the run as a whole, each once.
     """
 
     run_id: str
@@ -125,3 +176,7 @@ class RunSummary(Frozen):
     fallback_rounds: int = 0
     disagreeing_rationales: int = 0
     dropped_citations: int = 0
+    responses_written: int = 0
+    responses_cut: int = 0
+    responses_missing: int = 0
+    warnings: tuple[str, ...] = ()

@@ -23,20 +23,27 @@ def parse_row(line: bytes) -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 at byte {error.start + 1}") from None
     try:
-        row = json.loads(
-            text,
-            parse_constant=_no_constant,
-            parse_float=_finite,
-            parse_int=_whole,
-            object_pairs_hook=_unique,
-        )
+        row = STRICT.decode(text)
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON: {error.msg} at character {error.colno}") from None
     except RecursionError:
         raise ValueError("nested too deeply") from None
+    return checked_row(row, escapes="\\u" in text)
+
+
+def checked_row(row: Any, *, escapes: bool) -> dict[str, Any]:
+    """A parsed value as a row.
+
+    Args:
+        row: What `STRICT` made of the text.
+        escapes: The text had escapes, which alone can bring lone surrogates.
+
+    Raises:
+        ValueError: it is no object, or holds a lone surrogate.
+    """
     if not isinstance(row, dict):
         raise ValueError(f"not a JSON object but {json_kind(row)}")
-    if "\\u" in text:
+    if escapes:
         _refuse_lone_surrogates(row)
     return row
 
@@ -82,3 +89,12 @@ def _refuse_lone_surrogates(row: dict[str, Any]) -> None:
         except UnicodeEncodeError:
             name = key.encode("utf-8", "replace").decode()
             raise ValueError(f"field `{name}` holds half of a surrogate pair") from None
+
+
+STRICT = json.JSONDecoder(
+    parse_constant=_no_constant,
+    parse_float=_finite,
+    parse_int=_whole,
+    object_pairs_hook=_unique,
+)
+"""Decodes JSON that can be written out again; raises ValueError for any other."""

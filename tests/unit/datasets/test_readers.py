@@ -294,9 +294,10 @@ def test_a_csv_with_other_names_gets_a_mapping_to_try(tmp_path: Path) -> None:
     assert "`--map Questions=question --map answer=response`" in problem
 
 
-def test_a_csv_parted_by_semicolons_is_recognised(tmp_path: Path) -> None:
-    problem = _problem(_file(tmp_path, "a.csv", "question;response\nq;r\n"))
-    assert "Separate columns by commas" in problem
+def test_a_csv_parted_by_semicolons_is_read_as_office_programs_write_it(tmp_path: Path) -> None:
+    path = _file(tmp_path, "a.csv", 'question;response\n"Quanto é 3;4 + 1?";4,4\n')
+    (sample,) = read_samples(path).samples
+    assert (sample.question, sample.response) == ("Quanto é 3;4 + 1?", "4,4")
 
 
 def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:

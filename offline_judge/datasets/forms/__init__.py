@@ -1,0 +1,1 @@
+"""The forms in which public sets of questions are published, one file a form."""

@@ -1,0 +1,89 @@
+"""EVOUNA (QA-Eval): answers of five systems to each question, judged by people."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import ClassVar
+
+from offline_judge.datasets.fields import label_of
+from offline_judge.datasets.forms.base import (
+    Draft,
+    Form,
+    LeftOutError,
+    checked,
+    question_of,
+    unique,
+)
+from offline_judge.datasets.rows import DataFile, Row
+from offline_judge.domain.base import content_hash
+from offline_judge.domain.strict_json import json_kind
+
+_ANSWER = "answer_"
+_JUDGE = "judge_"
+# A date, or a part of a single letter such as in km/h: no list of answers.
+_ONE = re.compile(r"\d{1,2}/\d{1,2}/\d{2,4}|(^|/)[^\W\d_](/|$)")
+
+
+class Evouna:
+    """`NQ.json` and `TQ.json`: one sample for each question and system.
+
+    Questions that the authors flagged as improper are left out and counted, and so are systems
+    that gave no answer. Accepted answers are parted by `/`, save in a date and where a part
+    is a single letter.
+    """
+
+    name: ClassVar[str] = "evouna"
+    title: ClassVar[str] = "EVOUNA"
+    expects: ClassVar[str] = (
+        "a JSON array of objects with `question`, `golden_answer`, and `answer_X` and `judge_X` "
+        "for each system X"
+    )
+
+    def rows(self, file: DataFile) -> Iterator[Row]:
+        """The entries of the array."""
+        return checked(self.name, file.entries())
+
+    def drafts(self, row: Row) -> Iterable[Draft | LeftOutError]:
+        """One sample a system."""
+        columns = row.columns
+        question = question_of(columns)
+        if columns.get("improper"):
+            yield LeftOutError("questions flagged as improper")
+            return
+        systems = [name.removeprefix(_ANSWER) for name in columns if name.startswith(_ANSWER)]
+        if not systems:
+            raise ValueError("no column `answer_X` of a system")
+        key = content_hash([question])[:8]
+        reference = accepted(columns["golden_answer"])
+        for system in systems:
+            response = columns[_ANSWER + system]
+            if response is None or response == "":
+                yield LeftOutError(f"answers that `{system}` did not give")
+                continue
+            if not isinstance(response, str):
+                raise ValueError(f"`{_ANSWER}{system}` must be text, not {json_kind(response)}")
+            yield Draft(
+                question=question,
+                response=response,
+                stem=f"{key}-{system}",
+                reference=reference,
+                label=label_of(columns.get(_JUDGE + system)),
+                metadata={"system": system},
+            )
+
+
+def accepted(golden: object) -> tuple[str, ...]:
+    """The accepted answers in a `golden_answer`.
+
+    Raises:
+        ValueError: it is no text.
+    """
+    if golden is None:
+        return ()
+    if not isinstance(golden, str):
+        raise ValueError(f"`golden_answer` must be text, not {json_kind(golden)}")
+    return unique([golden] if _ONE.search(golden) else golden.split("/"))
+
+
+FORM: type[Form] = Evouna
