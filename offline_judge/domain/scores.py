@@ -37,3 +37,24 @@ class Confusion(Frozen):
     false_positive: int = 0
     false_negative: int = 0
     true_negative: int = 0
+
+
+class Bin(Frozen):
+    """Samples whose probability lies in [low, high): their mean, and what people say of them."""
+
+    low: float
+    high: float
+    n: int
+    mean_probability: float
+    share_correct: float
+
+
+class Reliability(Frozen):
+    """Bins that hold samples, and the expected calibration error over them.
+
+    `error` is in [0, 1], and None without samples.
+    """
+
+    bins: tuple[Bin, ...] = ()
+    n: int = 0
+    error: float | None = None
