@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from offline_judge.errors import BackendError, MissingDependencyError
+from offline_judge.errors import BackendError
 from offline_judge.retrieval.embedding.vectors import (
     Kind,
     check_dimension,
+    missing,
     model_text,
     unit_rows,
     unusable,
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_REMEDY = 'pip install "offline-llm-judge[evidence]"'
 _QUIET = 3  # errors only: the runtime warns of things nobody here can change
 _FAILURES = (
     "EPFail",
@@ -132,7 +132,7 @@ def _session(card: ModelCard, model: Path, threads: int) -> Any:
     try:
         import onnxruntime
     except ModuleNotFoundError as error:
-        raise _missing(card, error) from error
+        raise missing(card, error) from error
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
@@ -151,7 +151,7 @@ def _tokenizer(card: ModelCard, path: Path) -> Any:
     try:
         from tokenizers import Tokenizer
     except ModuleNotFoundError as error:
-        raise _missing(card, error) from error
+        raise missing(card, error) from error
     assert card.embedding is not None
     try:
         tokenizer = Tokenizer.from_file(str(path))
@@ -168,11 +168,3 @@ def _failures() -> tuple[type[Exception], ...]:
     from onnxruntime.capi import onnxruntime_pybind11_state as state
 
     return tuple(getattr(state, name) for name in _FAILURES if hasattr(state, name))
-
-
-def _missing(card: ModelCard, error: ModuleNotFoundError) -> MissingDependencyError:
-    return MissingDependencyError(
-        f"The embedder {card.name} needs `{error.name}`, which is not installed.",
-        where="embedder",
-        remedy=_REMEDY,
-    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from offline_judge.errors import SettingsError, WeightsError
+from offline_judge.errors import MissingDependencyError, SettingsError, WeightsError
 from offline_judge.weights.cards import Embedding, ModelCard
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ def unit_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
             "The embedder gave a vector without a direction.",
             remedy="Its weights may be damaged: offline-judge models verify NAME",
         )
-    return (rows / lengths).astype(np.float32)
+    unit: NDArray[np.float32] = (rows / lengths).astype(np.float32)
+    return unit
 
 
 def check_dimension(card: ModelCard, found: int) -> None:
@@ -68,4 +69,13 @@ def unusable(card: ModelCard, path: Path, kind: str, reason: object) -> WeightsE
         where=str(path),
         remedy="Correct `format` or the file in its card, or fetch the file anew: "
         f"offline-judge models pull {card.name}",
+    )
+
+
+def missing(card: ModelCard, error: ModuleNotFoundError) -> MissingDependencyError:
+    """The error for an optional package that the embedder runs on."""
+    return MissingDependencyError(
+        f"The embedder {card.name} needs `{error.name}`, which is not installed.",
+        where="embedder",
+        remedy='pip install "offline-llm-judge[evidence]"',
     )
