@@ -200,6 +200,7 @@ class Engine:
             "batch": options.chosen_batch(),
             "threads": options.chosen_threads(),
             "connections": self.connections,
+            "pooling": options.pooling,
         }
 
     async def _let_go(self, *, graceful: bool) -> None:

@@ -107,6 +107,10 @@ def _params(xllamacpp: Any, config: dict[str, Any]) -> Any:
     params.offline = True
     params.use_jinja = True
     params.warmup = True
+    if config["pooling"]:
+        kinds = xllamacpp.llama_pooling_type
+        params.embedding = True
+        params.pooling_type = getattr(kinds, f"LLAMA_POOLING_TYPE_{config['pooling'].upper()}")
     return params
 
 

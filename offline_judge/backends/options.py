@@ -27,6 +27,7 @@ class EngineOptions:
         system_role: The chat template takes a system turn and repeated roles.
         parameters_b: Billions of parameters.
         thinking_switch: The chat template's variable that turns thinking on and off.
+        pooling: `mean`, `cls` or `last` makes the engine embed texts instead of writing them.
         stall_s: A request may bring no sign of life for this long before the engine is killed.
     """
 
@@ -39,6 +40,7 @@ class EngineOptions:
     system_role: bool = True
     parameters_b: float = 1.5
     thinking_switch: str = "enable_thinking"
+    pooling: str = ""
     stall_s: float = 120.0
 
     def chosen_batch(self) -> int:
