@@ -35,7 +35,10 @@ class RunStarted(EventBase):
 
 
 class EngineStarted(EventBase):
-    """The engine became ready, for the first time or after a crash (`restart` counts those)."""
+    """An engine became ready, for the first time or after a crash (`restart` counts those).
+
+    `role` says what it does in the run: judge, or write the responses (`candidate`).
+    """
 
     event: Literal["engine_started"] = "engine_started"
     engine: str
@@ -46,6 +49,22 @@ class EngineStarted(EventBase):
     start_s: float = 0.0
     restart: int = 0
     reason: str = ""
+    role: str = "judge"
+
+
+class ResponseWritten(EventBase):
+    """The candidate answered a sample's question, before anything is judged.
+
+    `response` is what will be judged; where it is empty, `reason` and `detail` say why there is
+    none. An answer that the output limit cut (`finish_reason` is `length`) is judged as it is.
+    """
+
+    event: Literal["response_written"] = "response_written"
+    candidate: str
+    response: str = ""
+    finish_reason: FinishReason | None = None
+    reason: str = ""
+    detail: str = ""
 
 
 class SampleStarted(EventBase):
@@ -103,8 +122,10 @@ class SearchFinished(EventBase):
 class RoundFinished(EventBase):
     """One round of SAGE as the memory keeps it.
 
-    `evidence` ties each id of the notes (`E1`, ...) to the id of its passage in the round's hits;
-    `fallback` says that the query repeated an earlier one.
+    `evidence` ties each id of the notes (`E1`, ...) to the id of its passage in the round's hits,
+    `relevance` to the judge's probability that it says what the answer is; `probability` is that
+    of the response being correct by this round's evidence; `fallback` says that the query
+    repeated an earlier one.
     """
 
     event: Literal["round_finished"] = "round_finished"
@@ -114,6 +135,8 @@ class RoundFinished(EventBase):
     summary: str = ""
     stance: str = ""
     stance_masses: dict[str, float] = Field(default_factory=dict)
+    relevance: dict[str, float] = Field(default_factory=dict)
+    probability: float | None = None
     missing: str = ""
     fallback: bool = False
 
@@ -158,6 +181,7 @@ class UnknownEvent(BaseModel):
 Event = Annotated[
     RunStarted
     | EngineStarted
+    | ResponseWritten
     | SampleStarted
     | CallFinished
     | SearchFinished
@@ -170,6 +194,7 @@ Event = Annotated[
 AnyEvent = (
     RunStarted
     | EngineStarted
+    | ResponseWritten
     | SampleStarted
     | CallFinished
     | SearchFinished
@@ -185,6 +210,7 @@ _KNOWN = frozenset(
     {
         "run_started",
         "engine_started",
+        "response_written",
         "sample_started",
         "call_finished",
         "search_finished",

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import Field
 
 from offline_judge.domain.base import Frozen
+from offline_judge.domain.calibration import Calibration
 
 
 class SettingValue(Frozen):
@@ -82,6 +83,20 @@ class CandidateIdentity(Frozen):
     options: dict[str, Any] = Field(default_factory=dict)
 
 
+class Parent(Frozen):
+    """Where a derived run comes from: one sample of another run, with passages of a person's own.
+
+    Attributes:
+        run_id: The other run, which is never changed.
+        sample_id: The one sample that is judged again.
+        passages: Ids of the passages added to its evidence, by content; earlier ones first.
+    """
+
+    run_id: str
+    sample_id: str
+    passages: tuple[str, ...]
+
+
 class RunManifest(Frozen):
     """`run.json`: all that shapes the judgments of a run. Written once, atomically.
 
@@ -98,6 +113,9 @@ class RunManifest(Frozen):
         versions: Versions of this program and of the packages that matter.
         leaves_machine: What is sent to other machines, and where; empty for a local run.
         candidate: Who wrote the responses, where the run had them written.
+        parent: Whose sample is judged again, where the run is a derived one.
+        calibration: How verdicts are read beside the plain way, whole, so that the run stands
+            without its file.
     """
 
     run_id: str
@@ -112,6 +130,8 @@ class RunManifest(Frozen):
     versions: dict[str, str] = Field(default_factory=dict)
     leaves_machine: tuple[str, ...] = ()
     candidate: CandidateIdentity | None = None
+    parent: Parent | None = None
+    calibration: Calibration | None = None
 
 
 class Agreement(Frozen):
@@ -150,6 +170,9 @@ class RunSummary(Frozen):
         fallback_rounds: Rounds that fell back to further ranks.
         disagreeing_rationales: Rationales that argue for the other label.
         dropped_citations: Citations of evidence that is not in the notes.
+        calibrated_true: Scored samples judged correct by the calibrated reading; None in a run
+            without a calibration.
+        calibrated_agreement: Of that reading with labels.
         responses_written: Responses the candidate wrote, empty ones included.
         responses_cut: Of these, responses that its output limit cut.
         responses_missing: Of these, samples for which nothing came.
@@ -176,6 +199,8 @@ class RunSummary(Frozen):
     fallback_rounds: int = 0
     disagreeing_rationales: int = 0
     dropped_citations: int = 0
+    calibrated_true: int | None = None
+    calibrated_agreement: Agreement | None = None
     responses_written: int = 0
     responses_cut: int = 0
     responses_missing: int = 0

@@ -6,14 +6,18 @@ import asyncio
 import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
-from offline_judge.domain.events import EngineStarted, RunFinished, RunStarted, WarningRaised
+from offline_judge.domain.calibration import Calibration
+from offline_judge.domain.events import RunFinished, RunStarted, WarningRaised
 from offline_judge.domain.message import Message
 from offline_judge.domain.progress import Preflight
 from offline_judge.errors import OfflineJudgeError, StorageError
 from offline_judge.protocols import Backend, Method, RunListener, SearchProvider, TraceSink
+from offline_judge.runner.candidate.responses import Written, is_missing, ready, refused
+from offline_judge.runner.candidate.writing import Candidate, Desk, write_missing
+from offline_judge.runner.engine import Engine, EngineLog
 from offline_judge.runner.listeners import SafeListeners
 from offline_judge.runner.loop import JudgeBinder, LoopParts, Runner
 from offline_judge.runner.plan import Plan
@@ -42,17 +46,6 @@ class Control(RunListener, Protocol):
 
 
 @dataclass(frozen=True)
-class Engine:
-    """The engine of a run and what it is called in the trace."""
-
-    backend: Backend
-    name: str
-    version: str
-    model: str
-    window: int
-
-
-@dataclass(frozen=True)
 class Execution:
     """All that one process of a run works with.
 
@@ -69,7 +62,10 @@ class Execution:
         resumed: An earlier process has worked on this run.
         warnings: What a reader of the results must know from the start.
         estimate: Time the engine first, to tell how long it will take.
+        calibration: Reads every judgment a second way.
         control: Makes the control server from the switch; None serves nobody.
+        candidate: Writes the responses that are missing; None where none is.
+        written: What it wrote in earlier processes.
     """
 
     method: Method
@@ -84,7 +80,10 @@ class Execution:
     resumed: bool = False
     warnings: tuple[str, ...] = ()
     estimate: bool = True
+    calibration: Calibration | None = None
     control: Callable[[StopSwitch], Control] | None = None
+    candidate: Candidate | None = None
+    written: Written = field(default_factory=dict)
 
 
 async def execute(work: Execution, trace: TraceSink, listeners: SafeListeners) -> Status:
@@ -110,51 +109,6 @@ async def execute(work: Execution, trace: TraceSink, listeners: SafeListeners) -
     return status
 
 
-class EngineLog:
-    """Passes an engine's phases on and records each time it is up, at first and after a crash.
-
-    An engine says when it restarts but not always when it is ready again; then its first answer
-    shows it.
-    """
-
-    def __init__(self, engine: Engine, trace: TraceSink, listeners: SafeListeners) -> None:
-        self._engine = engine
-        self._trace = trace
-        self._listeners = listeners
-        self._began = time.monotonic()
-        self._restarts = 0
-        self._reason = ""
-        self._awaited = True
-
-    def __call__(self, phase: str, detail: str = "") -> None:
-        """Take note of a phase."""
-        self._listeners.phase(phase, detail)
-        if phase == "restart":
-            self._began = time.monotonic()
-            self._restarts += 1
-            self._reason = detail
-            self._awaited = True
-
-    def answered(self) -> None:
-        """The engine is up: record it if it was not before."""
-        if not self._awaited:
-            return
-        self._awaited = False
-        capabilities = self._engine.backend.capabilities
-        self._trace.emit(
-            EngineStarted(
-                engine=self._engine.name,
-                version=self._engine.version,
-                model=self._engine.model,
-                window=capabilities.window,
-                slots=capabilities.slots,
-                start_s=round(time.monotonic() - self._began, 3),
-                restart=self._restarts,
-                reason=self._reason,
-            )
-        )
-
-
 class _Session:
     """The steps of `execute`."""
 
@@ -168,6 +122,9 @@ class _Session:
         self._log = EngineLog(work.engine, trace, listeners)
         backend = work.engine.backend
         self._backend = WatchedBackend(backend, work.meter.watch, self._log.answered)
+        self._plan = work.plan
+        self._written: Written = work.written
+        self._spent_s = 0.0
 
     async def run(self) -> Status:
         work, plan = self._work, self._work.plan
@@ -178,17 +135,46 @@ class _Session:
         if not plan.groups:
             self._listeners.preflight(self._report(()))
             return "limit" if plan.limited else "completed"
+        unwritten = await self._respond() if work.candidate is not None else 0
+        plan = self._plan
+        if self._switch.state is not Stop.GO or not plan.groups:
+            return self._status(left=len(work.plan.samples))
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self._backend.close)
             stack.push_async_callback(_ended, asyncio.create_task(self._tick()))
             try:
                 await self._switch.guard(self._prepare(), until=Stop.DRAIN)
             except StoppedError:
-                return self._status(left=len(plan.samples))
-            left = await self._loop().run(plan.groups)
+                return self._status(left=len(work.plan.samples))
+            left = unwritten + await self._loop().run(plan.groups)
         if alarm := work.meter.alarm():
             self._trace.emit(WarningRaised(message=alarm))
         return self._status(left)
+
+    async def _respond(self) -> int:
+        """Have the missing responses written; returns how many are missing still.
+
+        Only one engine runs at a time, since a small machine holds no two models. Where time is
+        limited, half of it goes into writing at most, so that something comes to be judged.
+        """
+        work = self._work
+        assert work.candidate is not None
+        missing = [sample for sample in work.plan.samples if is_missing(sample, work.written)]
+        if missing:
+            desk = Desk(
+                trace=self._trace,
+                listeners=self._listeners,
+                switch=self._switch,
+                lanes=work.lanes,
+                time_limit_s=None if work.minutes is None else 30 * work.minutes,
+            )
+            began = time.monotonic()
+            new = await write_missing(work.candidate, missing, desk)
+            self._spent_s = time.monotonic() - began
+            self._written = {**work.written, **new}
+        groups, left = ready(work.plan.groups, self._written)
+        self._plan = replace(work.plan, groups=groups)
+        return left
 
     async def _prepare(self) -> None:
         if self._work.method.stages:
@@ -208,9 +194,9 @@ class _Session:
 
     async def _preflight(self) -> None:
         work = self._work
-        self._listeners.phase("preflight", f"{len(work.plan.samples)} samples")
+        self._listeners.phase("preflight", f"{len(self._plan.samples)} samples")
         surveyor = Surveyor(work.method, work.render, self._backend)
-        survey = await surveyor.survey(work.plan.samples)
+        survey = await surveyor.survey(self._plan.samples)
         rates = await measure_rates(self._backend, self._heads() if work.estimate else {})
         notes: tuple[str, ...] = ()
         if survey.guessed:
@@ -219,13 +205,17 @@ class _Session:
         self._listeners.preflight(self._report(survey.too_long, seconds, notes))
 
     def _estimate(self, seconds: float | None) -> float | None:
-        if seconds is None or self._work.minutes is None:
-            return seconds
-        return min(seconds, 60 * self._work.minutes)
+        limit = self._time_limit()
+        return seconds if seconds is None or limit is None else min(seconds, limit)
+
+    def _time_limit(self) -> float | None:
+        """Seconds left for judging; None without a limit."""
+        minutes = self._work.minutes
+        return None if minutes is None else max(0.0, 60 * minutes - self._spent_s)
 
     def _heads(self) -> dict[str, tuple[Message, ...]]:
         """The fixed head of the first stage, by the first prompt of the first sample."""
-        sample = self._work.plan.samples[0]
+        sample = self._plan.samples[0]
         for template, values, _ in self._work.method.largest_prompts(sample):
             messages = self._work.render(template, values).messages
             head = tuple(message for message in messages if message.role == "system")
@@ -238,7 +228,7 @@ class _Session:
         seconds: float | None = None,
         notes: tuple[str, ...] = (),
     ) -> Preflight:
-        plan = self._work.plan
+        plan = self._plan
         return Preflight(
             planned=len(plan.samples),
             reused=plan.reused,
@@ -256,8 +246,10 @@ class _Session:
             search=work.search,
             trace=self._trace,
             lanes=work.lanes,
-            time_limit_s=None if work.minutes is None else 60 * work.minutes,
+            time_limit_s=self._time_limit(),
+            refused=refused(self._written),
             assigned=work.meter.assign,
+            calibration=work.calibration,
         )
         return Runner(parts, self._switch)
 

@@ -6,14 +6,18 @@ import asyncio
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from offline_judge.domain.calibration import Calibration
 from offline_judge.domain.events import AnyEvent, SampleFinished
 from offline_judge.errors import OfflineJudgeError
 from offline_judge.protocols import Backend, Method, RunListener, SearchProvider, Values
-from offline_judge.runner.execution import Engine, Execution, Status, execute
+from offline_judge.runner.candidate.responses import Written
+from offline_judge.runner.candidate.writing import Candidate
+from offline_judge.runner.engine import Engine
+from offline_judge.runner.execution import Execution, Status, execute
 from offline_judge.runner.listeners import SafeListeners
 from offline_judge.runner.loop import JudgeBinder
 from offline_judge.runner.plan import Plan
@@ -62,6 +66,9 @@ class Job:
         warnings: What a reader of the results must know from the start.
         runtime_path: Where the control socket is.
         estimate: Time the engine first, to tell how long it will take.
+        calibration: Reads every judgment a second way.
+        candidate: Writes the responses that are missing; None where none is.
+        written: What it wrote in earlier processes.
     """
 
     plan: Plan
@@ -71,6 +78,9 @@ class Job:
     warnings: tuple[str, ...]
     runtime_path: Path
     estimate: bool = True
+    calibration: Calibration | None = None
+    candidate: Candidate | None = None
+    written: Written = field(default_factory=dict)
 
 
 class Desk:
@@ -159,6 +169,9 @@ async def work_on(desk: Desk, writer: TraceWriter, parts: Parts, job: Job) -> St
         resumed=job.resumed,
         warnings=job.warnings,
         estimate=job.estimate,
+        candidate=job.candidate,
+        written=job.written,
+        calibration=job.calibration,
         control=lambda switch: _control(desk, job, switch),
     )
     return await execute(work, writer, desk.listeners)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
+from offline_judge.domain.calibration import Calibration
 from offline_judge.domain.events import AnyEvent, SampleFinished, SampleStarted
 from offline_judge.domain.judgment import Outcome
 from offline_judge.domain.sample import Sample
@@ -41,6 +42,8 @@ class LoopParts:
         trace: Takes every event.
         lanes: Samples judged at the same time.
         time_limit_s: Seconds after which no new sample is taken; None without a limit.
+        calibration: Reads every judgment a second way; see `Runner._outcome`.
+        refused: Sample id to reason and detail, for samples that have nothing to judge.
         assigned: Told each (lane, sample id) as it is taken.
         clock: Monotonic seconds.
     """
@@ -51,6 +54,8 @@ class LoopParts:
     trace: TraceSink
     lanes: int = 1
     time_limit_s: float | None = None
+    calibration: Calibration | None = None
+    refused: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     assigned: Callable[[int, str], None] = lambda _lane, _sample_id: None
     clock: Callable[[], float] = time.monotonic
 
@@ -123,6 +128,8 @@ class Runner:
     async def _outcome(self, lane: int, sample: Sample) -> SampleFinished:
         trace = SampleTrace(self._parts.trace, sample.id)
         try:
+            if sample.id in self._parts.refused:
+                raise UnscoredError(*self._parts.refused[sample.id])
             judge = self._parts.judges.bind(sample.id, lane, trace)
             context = MethodContext(judge=judge, search=self._parts.search, trace=trace)
             work = self._parts.method.judge(sample, context)
@@ -144,6 +151,11 @@ class Runner:
             return _failed(sample, error)
         except Exception as error:  # noqa: BLE001 - the sample boundary: one bad sample never ends a run
             return _failed(sample, error)
+        # The calibrated reading is put beside the judge's own here, where a judgment becomes an
+        # event, and not in the fold: whoever reads the trace then has both readings, and the fold
+        # still needs nothing but events.
+        if self._parts.calibration is not None:
+            judgment = self._parts.calibration.read(judgment)
         return SampleFinished(sample_id=sample.id, outcome=Outcome.SCORED, judgment=judgment)
 
     def _fail(self, error: OfflineJudgeError) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Callable, Iterable
+from typing import Literal, TypedDict
 
 from pydantic import Field
 
@@ -12,6 +12,7 @@ from offline_judge.domain.base import Frozen
 from offline_judge.domain.events import (
     AnyEvent,
     CallFinished,
+    ResponseWritten,
     RunFinished,
     RunStarted,
     SampleFinished,
@@ -21,8 +22,10 @@ from offline_judge.domain.events import (
 )
 from offline_judge.domain.evidence import EvidenceState
 from offline_judge.domain.judgment import Judgment, Outcome
+from offline_judge.domain.message import FinishReason
 from offline_judge.domain.run import Agreement, RunSummary
 from offline_judge.domain.sample import Metadata, Sample
+from offline_judge.metrics.agreement import agreement
 
 UNFINISHED: Literal["unfinished"] = "unfinished"
 """Stands in a row for the outcome of a sample that was taken up and has none yet."""
@@ -40,6 +43,8 @@ class SampleRow(Frozen):
         label: What people said.
         verdict: What the judge said; None unless scored, like all that follows from it.
         probability: Of `true` among the labels.
+        calibrated_verdict: As the calibration of the run reads it; None in a run without one.
+        calibrated_probability: Likewise.
         outside: Mass on neither label.
         outcome: How judging ended, or `unfinished`.
         reason: Why it is not scored.
@@ -60,6 +65,8 @@ class SampleRow(Frozen):
     label: bool | None = None
     verdict: bool | None = None
     probability: float | None = None
+    calibrated_verdict: bool | None = None
+    calibrated_probability: float | None = None
     outside: float | None = None
     outcome: Outcome | Literal["unfinished"] = UNFINISHED
     reason: str = ""
@@ -85,6 +92,7 @@ class RunState:
             interrupted. Not told by events, so it is set from outside.
         samples: Sample id to the sample, in the order they were first taken up.
         finished: Sample id to how its last finished attempt ended.
+        written: Sample id to the response that the candidate wrote.
         warnings: What a reader of the results must know.
     """
 
@@ -93,7 +101,9 @@ class RunState:
         self.live = live
         self.samples: dict[str, Sample] = {}
         self.finished: dict[str, SampleFinished] = {}
+        self.written: dict[str, ResponseWritten] = {}
         self.warnings: list[str] = []
+        self._of_the_run: dict[str, None] = {}
         self._planned = 0
         self._ended: RunFinished | None = None
         self._open: dict[str, None] = {}
@@ -111,8 +121,12 @@ class RunState:
             case SampleFinished():
                 self._open.pop(event.sample_id, None)
                 self.finished[event.sample_id] = event
+            case ResponseWritten():
+                self.written[event.sample_id] = event
             case WarningRaised():
                 self.warnings.append(event.message)
+                if not event.sample_id:
+                    self._of_the_run[event.message] = None
             case RunFinished():
                 self._ended = event
         self._costs.apply(event)
@@ -159,7 +173,7 @@ class RunState:
             reasons=_counts(event.reason or "unknown" for event in ended if not _verdict(event)),
             evidence_states=_counts(found.evidence_state for found in judged),
             verdict_true=sum(found.verdict for found in judged),
-            agreement=self._agreement(),
+            agreement=self._agreement(lambda found: found.verdict),
             prompt_tokens=costs.prompt_tokens,
             read_anew=costs.read_anew,
             completion_tokens=costs.completion_tokens,
@@ -172,9 +186,24 @@ class RunState:
             fallback_rounds=sum(found.fallback_rounds for found in judged),
             disagreeing_rationales=sum(found.rationale_disagrees for found in judged),
             dropped_citations=sum(len(found.dropped_citations) for found in judged),
+            responses_written=len(self.written),
+            responses_cut=sum(_is_cut(event) for event in self.written.values()),
+            responses_missing=sum(not event.response for event in self.written.values()),
+            warnings=tuple(self._of_the_run),
+            **self._calibrated(judged),
         )
 
-    def _agreement(self) -> Agreement | None:
+    def _calibrated(self, judged: list[Judgment]) -> _Calibrated:
+        """The second reading, where every judgment has one."""
+        verdicts = [found.calibrated_verdict for found in judged]
+        if not verdicts or None in verdicts:
+            return {}
+        return {
+            "calibrated_true": verdicts.count(True),
+            "calibrated_agreement": self._agreement(lambda found: found.calibrated_verdict),
+        }
+
+    def _agreement(self, read: Callable[[Judgment], bool | None]) -> Agreement | None:
         labelled = [
             (sample.label, _verdict(self.finished[name]))
             for name, sample in self.samples.items()
@@ -182,13 +211,10 @@ class RunState:
         ]
         if not labelled:
             return None
-        # Here, because only labelled runs need scikit-learn.
-        from offline_judge.metrics.agreement import agreement
-
-        scored = [(label, found.verdict) for label, found in labelled if found is not None]
+        scored = [(label, read(found)) for label, found in labelled if found is not None]
         return agreement(
             [bool(label) for label, _ in scored],
-            [verdict for _, verdict in scored],
+            [bool(verdict) for _, verdict in scored],
             len(labelled) - len(scored),
         )
 
@@ -199,6 +225,11 @@ def fold(events: Iterable[AnyEvent], run_id: str = "", *, live: bool = True) -> 
     for event in events:
         state.apply(event)
     return state
+
+
+class _Calibrated(TypedDict, total=False):
+    calibrated_true: int
+    calibrated_agreement: Agreement | None
 
 
 class _Costs:
@@ -231,6 +262,10 @@ class _Costs:
 
 
 _NOT_SEARCHED = EvidenceState.NOT_SEARCHED
+
+
+def _is_cut(event: ResponseWritten) -> bool:
+    return bool(event.response) and event.finish_reason is FinishReason.LENGTH
 
 
 def _row(name: str, sample: Sample | None, finished: SampleFinished | None) -> SampleRow:

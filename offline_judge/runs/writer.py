@@ -11,6 +11,7 @@ from typing import Any, Protocol
 from offline_judge.domain.events import (
     AnyEvent,
     EngineStarted,
+    ResponseWritten,
     RunFinished,
     RunStarted,
     SampleFinished,
@@ -22,7 +23,7 @@ from offline_judge.runs.blobs import BlobStore
 from offline_judge.runs.lines import encode, fold_texts, parse_line
 from offline_judge.runs.lock import RunLock
 
-_DURABLE = (RunStarted, EngineStarted, SampleFinished, RunFinished)
+_DURABLE = (RunStarted, EngineStarted, ResponseWritten, SampleFinished, RunFinished)
 _CHUNK = 64 * 1024
 _TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 
@@ -38,7 +39,8 @@ class TraceWriter:
     """Appends events to one run's trace; the only one that does while it is open.
 
     What it wrote survives the death of the process; what ends with a `SampleFinished`, a
-    `RunFinished` or a start of run or engine survives a power cut too once `emit` has returned.
+    `ResponseWritten`, a `RunFinished` or a start of run or engine survives a power cut too once
+    `emit` has returned.
     Use from one thread at a time, and as a context manager.
 
     Args:

@@ -11,7 +11,7 @@ from offline_judge.domain.run import ModelIdentity
 from offline_judge.errors import UsageError
 from offline_judge.protocols import Backend
 from offline_judge.registry import BACKENDS
-from offline_judge.runner.execution import Engine
+from offline_judge.runner.engine import Engine
 from offline_judge.settings import VERSION, Settings
 from offline_judge.wiring.installation import (
     SCRIPTED,

@@ -18,7 +18,8 @@ from offline_judge.domain.progress import Preflight, Progress
 from offline_judge.domain.sample import Sample
 from offline_judge.errors import BackendCrashedError, BackendStartError, StorageError
 from offline_judge.protocols import Backend, Judge, MethodContext, StartListener, TraceSink, Values
-from offline_judge.runner.execution import Engine, Execution, execute
+from offline_judge.runner.engine import Engine
+from offline_judge.runner.execution import Execution, execute
 from offline_judge.runner.listeners import SafeListeners
 from offline_judge.runner.plan import make_plan
 from offline_judge.runner.progress import Meter
