@@ -7,6 +7,7 @@ from difflib import get_close_matches
 from typing import Any
 
 from offline_judge.domain.base import canonical_json
+from offline_judge.domain.columns import identifier, truth
 from offline_judge.domain.sample import Metadata
 from offline_judge.domain.strict_json import json_kind
 from offline_judge.errors import UsageError
@@ -14,8 +15,6 @@ from offline_judge.errors import UsageError
 FIELDS = ("id", "question", "response", "reference", "label")
 REQUIRED = ("question", "response")
 
-_TRUE = {"true", "1", "1.0", "yes", "correct"}
-_FALSE = {"false", "0", "0.0", "no", "incorrect"}
 # Names that other programs give to the columns that must be there.
 _USUAL = {
     "question": ("prompt", "query", "input", "instruction", "problem"),
@@ -90,11 +89,7 @@ def id_of(value: Any) -> str | None:
     Raises:
         ValueError: neither text nor a whole number.
     """
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        raise ValueError(f"`id` must be text or a whole number, not {json_kind(value)}")
-    return str(value).strip() or None
+    return identifier(value)
 
 
 def label_of(value: Any) -> bool | None:
@@ -103,15 +98,7 @@ def label_of(value: Any) -> bool | None:
     Raises:
         ValueError: another value.
     """
-    if value is None or (isinstance(value, str) and not value.strip()):
-        return None
-    word = str(value).strip().lower() if isinstance(value, str | bool | int | float) else ""
-    if word in _TRUE:
-        return True
-    if word in _FALSE:
-        return False
-    shown = canonical_json(value)[:40]
-    raise ValueError(f"`label` is {shown}, not true/false, 1/0, yes/no or correct/incorrect")
+    return truth(value)
 
 
 def reference_of(value: Any, *, split: bool) -> tuple[str, ...]:
