@@ -5,6 +5,7 @@ may watch it, drain it or cancel it meanwhile.
 """
 
 from offline_judge.api.corpora import corpus_build
+from offline_judge.api.derived import evidence_add
 from offline_judge.api.models import models_list, models_pull, models_show, models_verify
 from offline_judge.api.runs import (
     ask,
@@ -20,6 +21,7 @@ from offline_judge.api.runs import (
 from offline_judge.api.views import (
     AskView,
     ModelView,
+    OwnPassage,
     RunListing,
     RunRequest,
     RunView,
@@ -29,6 +31,7 @@ from offline_judge.api.views import (
 __all__ = [
     "AskView",
     "ModelView",
+    "OwnPassage",
     "RunListing",
     "RunRequest",
     "RunView",
@@ -37,6 +40,7 @@ __all__ = [
     "cancel",
     "corpus_build",
     "demo",
+    "evidence_add",
     "export_rows",
     "list_runs",
     "load_run",

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from offline_judge.api.derived import judged_before
 from offline_judge.api.views import AskView, RunListing, RunRequest, RunView, SampleView
 
 if TYPE_CHECKING:
@@ -133,8 +134,9 @@ def load_run(run_id: str, settings: Settings) -> RunView:
     from offline_judge import wiring
 
     directory = wiring.run_store(settings).open(run_id)
-    state = directory.state()
-    return RunView(directory.manifest(), state.summary(), tuple(state.rows()))
+    state, manifest = directory.state(), directory.manifest()
+    before = judged_before(manifest, settings)
+    return RunView(manifest, state.summary(), tuple(state.rows()), before)
 
 
 def show(run_id: str, sample_id: str, settings: Settings) -> SampleView:
@@ -157,7 +159,14 @@ def show(run_id: str, sample_id: str, settings: Settings) -> SampleView:
             f"Run {directory.run_id} has not taken up a sample `{sample_id}`.",
             remedy=_advice(sample_id, directory.state().samples),
         )
-    return SampleView(state.rows()[0], state.samples[sample_id], tuple(events))
+    manifest = directory.manifest()
+    return SampleView(
+        state.rows()[0],
+        state.samples[sample_id],
+        tuple(events),
+        parent=manifest.parent,
+        before=judged_before(manifest, settings),
+    )
 
 
 def list_runs(settings: Settings) -> list[RunListing]:

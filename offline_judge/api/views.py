@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from offline_judge.domain.events import AnyEvent
-    from offline_judge.domain.run import Agreement, RunManifest, RunSummary
+    from offline_judge.domain.run import Agreement, Parent, RunManifest, RunSummary
     from offline_judge.domain.sample import Sample
     from offline_judge.runs.reducer import SampleRow
     from offline_judge.weights.cards import ModelCard
@@ -39,21 +39,40 @@ class RunRequest:
 
 
 @dataclass(frozen=True)
+class OwnPassage:
+    """A passage that a person adds to a sample's evidence. `date` is ISO 8601, whole or in part."""
+
+    text: str
+    title: str = ""
+    url: str = ""
+    date: str = ""
+
+
+@dataclass(frozen=True)
 class RunView:
-    """A run as it stands: its manifest, its summary and one row a sample taken up."""
+    """A run as it stands: its manifest, its summary and one row a sample taken up.
+
+    `before` is how the sample of a derived run was judged in its parent.
+    """
 
     manifest: RunManifest
     summary: RunSummary
     rows: tuple[SampleRow, ...]
+    before: SampleRow | None = None
 
 
 @dataclass(frozen=True)
 class SampleView:
-    """One sample of a run: its row, itself, and how it was judged, large texts included."""
+    """One sample of a run: its row, itself, and how it was judged, large texts included.
+
+    In a derived run `parent` says of what, and `before` how the sample was judged there.
+    """
 
     row: SampleRow
     sample: Sample
     events: tuple[AnyEvent, ...]
+    parent: Parent | None = field(default=None, kw_only=True)
+    before: SampleRow | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -94,6 +113,11 @@ class RunListing:
     def status(self) -> str:
         """Where the run stands."""
         return self.summary.status
+
+    @property
+    def parent(self) -> Parent | None:
+        """Whose sample it judges again, where it is a derived run."""
+        return self.manifest.parent
 
     @property
     def planned(self) -> int:

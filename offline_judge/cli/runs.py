@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from offline_judge.cli import output
+from offline_judge.cli.derived import comparison, origin
 from offline_judge.cli.lazy import LazyGroup
 from offline_judge.cli.rows import JudgedRow, outcome, truth
 from offline_judge.cli.session import Session, output_options
@@ -45,19 +46,22 @@ def list_runs(session: Session) -> None:
         return
     names = ("id", "started", "method", "judge", "status")
     columns = [output.Column(name) for name in names] + [output.Column("done", right=True)]
-    output.table(
-        columns,
-        (
-            [*(str(entry[name]) for name in names), f"{entry['finished']}/{entry['planned']}"]
-            for entry in entries
-        ),
-    )
+    derived = any(entry["parent"] for entry in entries)
+    if derived:
+        columns.append(output.Column("derived from"))
+    output.table(columns, (_listed(entry, names, derived=derived) for entry in entries))
+
+
+def _listed(entry: Mapping[str, Any], names: Iterable[str], *, derived: bool) -> list[str]:
+    cells = [*(str(entry[name]) for name in names), f"{entry['finished']}/{entry['planned']}"]
+    parent = entry["parent"]
+    return [*cells, origin(parent) if parent else ""] if derived else cells
 
 
 def _entry(listing: RunListing) -> dict[str, Any]:
     names = ("id", "started", "method", "judge", "status", "planned", "finished", "unscored")
     values = {name: getattr(listing, name) for name in names}
-    return {**values, "agreement": listing.agreement}
+    return {**values, "agreement": listing.agreement, "parent": listing.parent}
 
 
 @runs.command("show")
@@ -71,9 +75,13 @@ def show_run(session: Session, run_id: str) -> None:
 
     view = api.load_run(run_id, session.settings())
     if session.json:
-        output.document({"manifest": view.manifest, "summary": view.summary, "rows": view.rows})
+        document = {"manifest": view.manifest, "summary": view.summary, "rows": view.rows}
+        output.document({**document, "before": view.before})
         return
-    output.pairs([*manifest_pairs(view.manifest), *summary_pairs(view.summary)])
+    pairs = [*manifest_pairs(view.manifest), *summary_pairs(view.summary)]
+    if view.manifest.parent is not None:
+        pairs += comparison(view.before, view.rows[0] if view.rows else None)
+    output.pairs(pairs)
     if not view.rows:
         return
     output.text()

@@ -17,15 +17,22 @@ from offline_judge.cli.session import Session, output_options
 def show(session: Session, run_id: str, sample_id: str, prompts: bool) -> None:
     """Show how SAMPLE of RUN was judged: searches, notes, prompts' sizes, verdict."""
     from offline_judge import api
+    from offline_judge.cli.derived import comparison, origin
     from offline_judge.cli.steps import Steps
 
     view = api.show(run_id, sample_id, session.settings())
     if session.json:
-        output.document({"row": view.row, "sample": view.sample, "events": view.events})
+        document = {"row": view.row, "sample": view.sample, "events": view.events}
+        output.document({**document, "parent": view.parent, "before": view.before})
         return
+    if view.parent is not None:
+        output.text(f"derived from run {origin(view.parent)}", "bold")
     steps = Steps(calls=True, prompts=prompts)
     for event in view.events:
         for line in steps.feed(event):
             output.text(line.text, line.style)
+    if view.parent is not None:
+        output.text()
+        output.pairs(comparison(view.before, view.row))
     if not prompts:
         session.diagnostics.hint("With --prompts: what filled each prompt, and the raw answers.")

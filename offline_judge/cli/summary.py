@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from offline_judge.cli.derived import origin
 from offline_judge.cli.numbers import count, duration, percent
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ def manifest_pairs(manifest: RunManifest) -> list[tuple[str, str]]:
         ("judge", judge),
         ("data", f"{manifest.data.path} ({count(manifest.data.rows, 'row')}{skipped})"),
     ]
+    if manifest.parent is not None:
+        pairs.append(("derived from", origin(manifest.parent)))
     if manifest.search:
         pairs.append(("search", str(manifest.search.get("name", "yes"))))
     leaves = "; ".join(manifest.leaves_machine) or "nothing"

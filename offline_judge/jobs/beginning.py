@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from offline_judge import wiring
 from offline_judge.datasets.order import group_samples
@@ -31,6 +32,9 @@ from offline_judge.settings import Settings
 ASKED = "asked.jsonl"
 """Data file of a run of one question, inside its directory."""
 
+Check = Callable[[RunManifest], tuple[str, ...]]
+"""Looks at a run before it begins: raises, or gives what a reader of the results must know."""
+
 _SHOWN = 3
 
 
@@ -43,7 +47,7 @@ def begin(order: Order, data: DataFile, settings: Settings, listener: RunListene
     """
     columns = {name: column for column, name in data.mapping.items()}
     loaded = read_samples(data.path, mapping=columns, skip_bad=data.skip_bad)
-    return _begin(order, loaded, settings, listener)
+    return begin_loaded(order, loaded, settings, listener)
 
 
 @outside_event_loop
@@ -56,20 +60,37 @@ def ask(asked: Question, settings: Settings, listener: RunListener | None) -> tu
     for name in ("question", "response"):
         if not str(getattr(asked, name)).strip():
             raise UsageError(f"The {name} is empty.", remedy="Both are needed to judge.")
-    row = {"question": asked.question, "response": asked.response}
+    content, loaded = one_row({"question": asked.question, "response": asked.response})
+    order = Order(method=asked.method, options=asked.options, files={ASKED: content})
+    return begin_loaded(order, loaded, settings, listener), loaded.samples[0].id
+
+
+def one_row(row: Mapping[str, Any]) -> tuple[bytes, Loaded]:
+    """A data file of one row, for a run to keep as `ASKED`, and what is read from it."""
     content = json.dumps(row).encode() + b"\n"
     with TemporaryDirectory() as folder:
         path = Path(folder) / ASKED
         path.write_bytes(content)
-        loaded = read_samples(path)
-    order = Order(method=asked.method, options=asked.options, files={ASKED: content})
-    return _begin(order, loaded, settings, listener), loaded.samples[0].id
+        return content, read_samples(path)
 
 
-def _begin(order: Order, loaded: Loaded, settings: Settings, listener: RunListener | None) -> str:
+def begin_loaded(
+    order: Order,
+    loaded: Loaded,
+    settings: Settings,
+    listener: RunListener | None,
+    check: Check = lambda _manifest: (),
+) -> str:
+    """Judge samples that are read already in a new run; returns the run's id.
+
+    Raises:
+        OfflineJudgeError: as `begin`, and what `check` raises.
+    """
     settings = wiring.settled(settings)
     listeners = SafeListeners([listener])
-    with wiring.open_components(settings, order.method, order.options, listeners) as parts:
+    with wiring.open_components(
+        settings, order.method, order.options, listeners, own=order.own
+    ) as parts:
         store = wiring.run_store(settings)
         run_id = store.new_id()
         source = loaded.source
@@ -77,13 +98,14 @@ def _begin(order: Order, loaded: Loaded, settings: Settings, listener: RunListen
             path = settings.runs_path.absolute() / run_id / ASKED
             source = source.model_copy(update={"path": str(path)})
         manifest = manifest_of(run_id, order, source, settings, parts)
+        warnings = (*check(manifest), *_left_out(loaded))
         directory = store.create(manifest, files=order.files)
         with take_up(directory, listeners) as (desk, writer):
             for template in parts.library.sources().values():
                 writer.put_blob(template)
             groups = sample_groups(loaded.samples, settings, order.limits)
             plan = make_plan(groups, limit=order.limits.limit)
-            job = job_of(plan, order.limits, settings, _left_out(loaded), resumed=False)
+            job = job_of(plan, order.limits, settings, warnings, resumed=False)
             carry_out(desk, writer, parts, job)
     return run_id
 
@@ -104,6 +126,7 @@ def manifest_of(
         prompts=parts.prompts(),
         settings=wiring.recorded_settings(settings, **limits),
         versions=wiring.versions(),
+        parent=order.parent,
     )
 
 

@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from offline_judge.domain.evidence import Passage
+from offline_judge.domain.run import Parent
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -23,12 +26,23 @@ class Limits:
 
 @dataclass(frozen=True)
 class Order:
-    """What is wanted of a run: method with options, limits, and files the run shall keep."""
+    """What is wanted of a run.
+
+    Attributes:
+        method: Name in the method registry.
+        options: The method's own.
+        limits: Samples and minutes at most.
+        files: Name to content of files the run shall keep.
+        parent: Whose sample is judged again, for a derived run.
+        own: Passages that a person adds to that sample's evidence.
+    """
 
     method: str
     options: Mapping[str, Any]
     limits: Limits = Limits()
     files: Mapping[str, bytes] = field(default_factory=dict)
+    parent: Parent | None = None
+    own: tuple[Passage, ...] = ()
 
 
 @dataclass(frozen=True)

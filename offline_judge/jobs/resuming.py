@@ -8,6 +8,7 @@ from typing import Any
 
 from offline_judge import wiring
 from offline_judge.datasets.readers import Loaded, read_samples
+from offline_judge.domain.evidence import Passage
 from offline_judge.domain.run import DataSource, RunManifest
 from offline_judge.errors import (
     DataError,
@@ -17,6 +18,7 @@ from offline_judge.jobs.beginning import ASKED, job_of, manifest_of, sample_grou
 from offline_judge.jobs.orders import Limits, Order
 from offline_judge.jobs.threads import outside_event_loop
 from offline_judge.protocols import RunListener
+from offline_judge.retrieval.search.own import load_passages
 from offline_judge.runner.launch import carry_out, take_up
 from offline_judge.runner.plan import (
     Done,
@@ -34,6 +36,10 @@ _FREE = ("lanes",)
 """Of these, settings that may be given anew, since they do not shape what is judged."""
 
 
+OWN = "own-passages.json"
+"""A derived run's own passages, inside its directory."""
+
+
 @outside_event_loop
 def resume(run_id: str, settings: Settings, limits: Limits, listener: RunListener | None) -> str:
     """Go on with a run; returns its whole id.
@@ -43,15 +49,17 @@ def resume(run_id: str, settings: Settings, limits: Limits, listener: RunListene
     """
     directory = wiring.run_store(settings).open(run_id)
     recorded = directory.manifest()
-    settings = wiring.settled(_as_recorded(settings, recorded))
+    settings = wiring.settled(as_recorded(settings, recorded))
+    own = kept_passages(directory)
     with take_up(directory, listener) as (desk, writer):
         state = directory.state()
         done = Done(state.samples, state.finished)
         loaded = _load_again(recorded.data, directory)
         check_data(recorded.data, loaded.source, loaded.samples, done)
-        order = Order(recorded.method, recorded.options, _widened(limits, recorded))
+        widened = _widened(limits, recorded)
+        order = Order(recorded.method, recorded.options, widened, parent=recorded.parent, own=own)
         with wiring.open_components(
-            settings, recorded.method, recorded.options, desk.listeners
+            settings, recorded.method, recorded.options, desk.listeners, own=own
         ) as parts:
             now = manifest_of(recorded.run_id, order, recorded.data, settings, parts)
             notes = check_same_judge(recorded, now)
@@ -90,7 +98,17 @@ def _load_again(recorded: DataSource, directory: RunDirectory) -> Loaded:
     return read_samples(path, mapping=recorded.mapping, skip_bad=True)
 
 
-def _as_recorded(settings: Settings, recorded: RunManifest) -> Settings:
+def kept_passages(directory: RunDirectory) -> tuple[Passage, ...]:
+    """The passages that a person added to the evidence of a derived run; none in any other.
+
+    Raises:
+        StorageError: the file is damaged.
+    """
+    path = directory.file(OWN)
+    return load_passages(path.read_bytes(), str(path)) if path.exists() else ()
+
+
+def as_recorded(settings: Settings, recorded: RunManifest) -> Settings:
     """The settings of now, with those that shape judgments as the run recorded them.
 
     Raises:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
+from typing import Any
 
 from offline_judge.domain.events import SampleFinished
 from offline_judge.domain.judgment import Outcome
@@ -118,7 +119,7 @@ def check_data(
 
 
 def check_same_judge(recorded: RunManifest, now: RunManifest) -> tuple[str, ...]:
-    """Refuse to go on with something else judging: that would be two judges in one figure.
+    """Refuse to go on where something else would judge, or other evidence be found.
 
     Returns:
         Differences that do not forbid resuming but that a reader should know, a sentence each.
@@ -126,24 +127,12 @@ def check_same_judge(recorded: RunManifest, now: RunManifest) -> tuple[str, ...]
     Raises:
         RunChangedError: weights, prompts, options or what is searched differ.
     """
-    differences = [
-        what
-        for what, before, after in (
-            ("the weights of the judge", recorded.judge.sha256, now.judge.sha256),
-            ("the options of the method", recorded.options, now.options),
-            (
-                "the prompts " + _changed_keys(recorded.prompts, now.prompts),
-                recorded.prompts,
-                now.prompts,
-            ),
-            ("what is searched", recorded.search, now.search),
-        )
-        if before != after
-    ]
-    if differences:
+    judge, searched = changed_judge(recorded, now), changed_search(recorded, now)
+    if judge or searched:
+        mixed = "the verdicts of two judges" if judge else "verdicts on different evidence"
         raise RunChangedError(
-            f"Since this run began, {' and '.join(differences)} changed; "
-            "going on would mix two judges in one figure.",
+            f"Since this run began, {' and '.join([*judge, *searched])} changed; "
+            f"going on would mix {mixed} in one figure.",
             where=recorded.run_id,
             remedy=f"Undo the change and resume, or: {_NEW_RUN}",
         )
@@ -152,6 +141,31 @@ def check_same_judge(recorded: RunManifest, now: RunManifest) -> tuple[str, ...]
         for name, version in now.versions.items()
         if recorded.versions.get(name, version) != version
     )
+
+
+def changed_judge(before: RunManifest, after: RunManifest) -> list[str]:
+    """What differs between two runs in how they judge, for people; empty where nothing does."""
+    prompts = _changed_keys(before.prompts, after.prompts)
+    parts = (
+        ("the weights of the judge", before.judge.sha256, after.judge.sha256),
+        ("the options of the method", before.options, after.options),
+        (f"the prompts ({prompts})", before.prompts, after.prompts),
+    )
+    return [what for what, old, new in parts if old != new]
+
+
+def changed_search(before: RunManifest, after: RunManifest) -> list[str]:
+    """What differs between two runs in what they search: the corpus by name, and what of it."""
+    if before.search == after.search:
+        return []
+    if _searched(before) != _searched(after):
+        return [f"what is searched ({_searched(before)} then, {_searched(after)} now)"]
+    return [f"{_searched(after)} ({_changed_keys(before.search, after.search)})"]
+
+
+def _searched(manifest: RunManifest) -> str:
+    names = (manifest.search.get("provider", ""), f"`{manifest.search.get('name', '')}`")
+    return " ".join(str(name) for name in names if name not in ("", "``")) or "nothing"
 
 
 def _first(groups: Sequence[Group], limit: int | None) -> list[Group]:
@@ -208,6 +222,5 @@ def _named(names: Sequence[str]) -> str:
     return f"{len(names)} ({', '.join(names[:_FIRST])}{more})"
 
 
-def _changed_keys(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    names = sorted(key for key in {*before, *after} if before.get(key) != after.get(key))
-    return f"({', '.join(names)})"
+def _changed_keys(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
+    return ", ".join(sorted(k for k in {*before, *after} if before.get(k) != after.get(k)))

@@ -16,7 +16,14 @@ from offline_judge.cli.main import main
 from offline_judge.domain.events import AnyEvent, SampleFinished, SampleStarted
 from offline_judge.domain.evidence import EvidenceState
 from offline_judge.domain.judgment import Judgment, Outcome
-from offline_judge.domain.run import Agreement, DataSource, ModelIdentity, RunManifest, RunSummary
+from offline_judge.domain.run import (
+    Agreement,
+    DataSource,
+    ModelIdentity,
+    Parent,
+    RunManifest,
+    RunSummary,
+)
 from offline_judge.domain.sample import Sample
 
 HOSTILE = "\x1b[2J[red]日本\u202e"
@@ -40,6 +47,7 @@ class View:
     manifest: RunManifest
     summary: RunSummary
     rows: tuple[Row, ...] = ()
+    before: Row | None = None
 
 
 @dataclass(frozen=True)
@@ -48,6 +56,8 @@ class OneSample:
     sample: Sample
     events: tuple[AnyEvent, ...]
     run: View
+    parent: Parent | None = None
+    before: Row | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +73,7 @@ class Listing:
     finished: int = 3
     unscored: int = 1
     agreement: Agreement | None = None
+    parent: Parent | None = None
 
 
 @dataclass(frozen=True)
@@ -76,8 +87,11 @@ class Request:
     options: dict[str, Any] = field(default_factory=dict)
 
 
-def manifest(run_id: str = "20260101-a", method: str = "sage") -> RunManifest:
+def manifest(
+    run_id: str = "20260101-a", method: str = "sage", parent: Parent | None = None
+) -> RunManifest:
     return RunManifest(
+        parent=parent,
         run_id=run_id,
         created="2026-01-01T00:00:00Z",
         method=method,

@@ -151,7 +151,6 @@ def test_the_same_judge_passes() -> None:
         ({"prompts": {"verdict": "other", "query": "h2"}}, "prompts (verdict)"),
         ({"judge": ModelIdentity(name="j", sha256="others", engine="e")}, "weights"),
         ({"options": {"rounds": 2}}, "options"),
-        ({"search": {"name": "corpus"}}, "searched"),
     ],
 )
 def test_another_judge_is_refused_and_named(change: dict[str, Any], word: str) -> None:
@@ -159,6 +158,32 @@ def test_another_judge_is_refused_and_named(change: dict[str, Any], word: str) -
         check_same_judge(_manifest(), _manifest(**change))
     assert word in str(caught.value)
     assert "two judges" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ({}, {"provider": "corpus", "name": "mine"}, "nothing then, corpus `mine` now"),
+        (
+            {"provider": "corpus", "name": "mine", "content": "1", "passages": 3},
+            {"provider": "corpus", "name": "mine", "content": "2", "passages": 3},
+            "corpus `mine` (content) changed",
+        ),
+        (
+            {"provider": "corpus", "name": "mine"},
+            {"provider": "corpus", "name": "other"},
+            "corpus `mine` then, corpus `other` now",
+        ),
+    ],
+)
+def test_a_changed_corpus_is_refused_by_name_and_is_no_second_judge(
+    before: dict[str, Any], after: dict[str, Any], told: str
+) -> None:
+    with pytest.raises(RunChangedError) as caught:
+        check_same_judge(_manifest(search=before), _manifest(search=after))
+    assert told in str(caught.value)
+    assert "different evidence" in str(caught.value)
+    assert "two judges" not in str(caught.value)
 
 
 def test_another_version_of_a_package_is_told_and_not_refused() -> None:

@@ -1,0 +1,32 @@
+"""What is said of a run that judges a sample of another one again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from offline_judge.cli.numbers import count
+from offline_judge.cli.rows import JudgedRow, outcome, truth
+
+if TYPE_CHECKING:
+    from offline_judge.domain.run import Parent
+
+
+def origin(parent: Parent) -> str:
+    """Of which run and sample, and what was added to it."""
+    added = count(len(parent.passages), "passage")
+    return f"{parent.run_id}, sample {parent.sample_id}, with {added} of your own"
+
+
+def verdict(row: JudgedRow | None) -> str:
+    """A verdict with its probability, or why there is none."""
+    if row is None:
+        return "not known: that run cannot be read any more"
+    if row.verdict is None or row.probability is None:
+        return outcome(row)
+    return f"{truth(row.verdict)} (probability of true {row.probability:.2f})"
+
+
+def comparison(before: JudgedRow | None, now: JudgedRow | None) -> list[tuple[str, str]]:
+    """The verdict without the added passages, and with them."""
+    told = "not judged yet" if now is None else verdict(now)
+    return [("verdict before", verdict(before)), ("verdict now", told)]

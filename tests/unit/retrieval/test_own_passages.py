@@ -1,0 +1,112 @@
+"""A person's passages before what is found: once, at rank 1, and never instead of a failure."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+
+from offline_judge.domain.evidence import Passage, SearchHit
+from offline_judge.errors import SearchError, StorageError
+from offline_judge.retrieval.search.own import (
+    OwnPassages,
+    dump_passages,
+    load_passages,
+    own_passage,
+)
+
+MINE = own_passage("The capital is Astana.", title="Note", date="2024")
+
+
+class Numbered:
+    """Finds numbered passages; its first `down` searches fail."""
+
+    name: ClassVar[str] = "numbered"
+
+    def __init__(self, down: int = 0) -> None:
+        self.down = down
+        self.closed = False
+
+    def identity(self) -> dict[str, Any]:
+        return {"provider": self.name, "content": "1"}
+
+    async def search(self, query: str, *, limit: int, offset: int = 0) -> tuple[SearchHit, ...]:
+        if self.down:
+            self.down -= 1
+            raise SearchError("the index is gone")
+        return tuple(
+            SearchHit(
+                rank=n,
+                score=10.0 - n,
+                passage=Passage(id=f"p{n}", document_id="d", title="", text=str(n)),
+            )
+            for n in range(offset + 1, offset + limit + 1)
+        )
+
+    def close(self) -> None:
+        self.closed = True
+
+
+async def ids(search: OwnPassages, **more: int) -> list[str]:
+    hits = await search.search("?", limit=3, **more)
+    start = more.get("offset", 0) + 1
+    assert [hit.rank for hit in hits] == list(range(start, start + len(hits)))
+    return [hit.passage.id for hit in hits]
+
+
+async def test_they_come_first_and_only_once() -> None:
+    search = OwnPassages(Numbered(), [MINE])
+    assert await ids(search) == [MINE.id, "p1", "p2"]
+    assert await ids(search) == ["p1", "p2", "p3"]
+
+
+async def test_a_search_for_further_ranks_does_not_use_them_up() -> None:
+    search = OwnPassages(Numbered(), [MINE])
+    assert await ids(search, offset=3) == ["p4", "p5", "p6"]
+    assert await ids(search) == [MINE.id, "p1", "p2"]
+
+
+async def test_a_failed_search_stays_one_and_they_wait_for_the_next() -> None:
+    search = OwnPassages(Numbered(down=1), [MINE])
+    with pytest.raises(SearchError):
+        await search.search("?", limit=3)
+    assert await ids(search) == [MINE.id, "p1", "p2"]
+
+
+async def test_more_of_them_than_results_are_cut_in_their_order() -> None:
+    many = [own_passage(f"Fact {n}.") for n in range(5)]
+    search = OwnPassages(Numbered(), many)
+    assert await ids(search) == [passage.id for passage in many[:3]]
+
+
+async def test_their_score_is_finite_where_nothing_is_found() -> None:
+    class Empty(Numbered):
+        async def search(self, query: str, *, limit: int, offset: int = 0) -> tuple[SearchHit, ...]:
+            return ()
+
+    (hit,) = await OwnPassages(Empty(), [MINE]).search("?", limit=3)
+    assert hit.passage == MINE
+    assert hit.passage.source == "person"
+
+
+def test_what_they_say_is_part_of_the_searchs_identity() -> None:
+    def identity(text: str) -> dict[str, Any]:
+        return OwnPassages(Numbered(), [own_passage(text)]).identity()
+
+    assert identity("one") == identity("one")
+    assert identity("one") != identity("two")
+    assert identity("one")["content"] == "1"
+
+
+def test_the_trace_names_who_searched_and_closing_reaches_it() -> None:
+    inner = Numbered()
+    search = OwnPassages(inner, [MINE])
+    assert search.name == "numbered"
+    search.close()
+    assert inner.closed
+
+
+def test_a_file_of_them_reads_back_and_a_damaged_one_is_named() -> None:
+    assert load_passages(dump_passages([MINE]), "f") == (MINE,)
+    with pytest.raises(StorageError, match="the-file"):
+        load_passages(b'[{"id": 1}]', "the-file")
