@@ -18,6 +18,8 @@ from offline_judge.errors import MissingModelError
 
 SMALL = "smollm2-135m-instruct"
 JUDGE = "qwen2.5-coder-0.5b-instruct"
+EMBEDDER = "all-minilm-l6-v2-int8"
+MULTILINGUAL = "multilingual-e5-small-q4"
 TEST_MODELS = "OFFLINE_JUDGE_TEST_MODELS"
 
 
@@ -116,6 +118,18 @@ def small_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def judge_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The 0.5B: the smallest model that can judge at all."""
     return _weights(JUDGE, tmp_path_factory.mktemp("checks"))
+
+
+@pytest.fixture(scope="session")
+def embedder_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The default embedder's ONNX file; its tokenizer lies beside it."""
+    return _weights(EMBEDDER, tmp_path_factory.mktemp("checks"))
+
+
+@pytest.fixture(scope="session")
+def multilingual_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The multilingual embedder's file."""
+    return _weights(MULTILINGUAL, tmp_path_factory.mktemp("checks"))
 
 
 def _weights(name: str, cache: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -82,6 +83,7 @@ def show_model(session: Session, name: str) -> None:
         ("quantisation", card.quantisation),
         ("window", f"{card.window:,} tokens"),
         ("licence", card.licence),
+        *_embedding(card.embedding),
         ("here", str(view.path) if view.path else view.state),
     ]
     for file in card.files:
@@ -90,6 +92,19 @@ def show_model(session: Session, name: str) -> None:
     output.pairs(pairs)
     if view.state != "present":
         session.diagnostics.hint(f"To get it: offline-judge models pull {card.name}")
+
+
+def _embedding(how: Any) -> list[tuple[str, str]]:
+    """How an embedder makes vectors; nothing for other models."""
+    if how is None:
+        return []
+    pooled = f"{how.dimension} numbers, {how.pooling} over the tokens"
+    prefixes = [
+        (f"{kind} prefix", json.dumps(prefix, ensure_ascii=False))
+        for kind, prefix in (("query", how.query_prefix), ("passage", how.passage_prefix))
+        if prefix
+    ]
+    return [("vectors", f"{pooled}, texts cut behind {how.max_tokens:,} tokens"), *prefixes]
 
 
 @models.command("pull")

@@ -26,6 +26,16 @@ class File:
 
 
 @dataclass(frozen=True)
+class Embedding:
+    format: str = "gguf"
+    dimension: int = 1024
+    max_tokens: int = 512
+    pooling: str = "last"
+    query_prefix: str = "Instruct: find\nQuery:"
+    passage_prefix: str = ""
+
+
+@dataclass(frozen=True)
 class Card:
     name: str = "tiny"
     family: str = "f"
@@ -36,6 +46,7 @@ class Card:
     licence: str = "Apache-2.0"
     files: tuple[File, ...] = (File(),)
     size: int = 1_117_320_768
+    embedding: Embedding | None = None
 
 
 @dataclass(frozen=True)
@@ -72,6 +83,17 @@ def cli(
 ) -> CommandLine:
     monkeypatch.chdir(tmp_path)
     return CommandLine(monkeypatch, capsys)
+
+
+def test_an_embedder_shows_how_it_makes_vectors(cli: CommandLine) -> None:
+    card = Card(role="embedder", embedding=Embedding())
+    cli.api.models_show = answering(Model(card))
+
+    out = cli("models", "show", "tiny").out
+
+    assert "1024 numbers, last over the tokens, texts cut behind 512 tokens" in out
+    assert r'"Instruct: find\nQuery:"' in out
+    assert "passage prefix" not in out
 
 
 def test_models_are_listed(cli: CommandLine) -> None:
