@@ -54,36 +54,50 @@ class Verdict:
     dropped: tuple[str, ...] = ()
 
 
-async def reach_verdict(
-    judge: Judge, values: Values, *, rationale: bool, evidence_ids: Collection[str] = ()
-) -> Verdict:
+async def reach_verdict(judge: Judge, values: Values, *, rationale: bool) -> Verdict:
     """Read template `verdict`, then ask `verdict.rationale`.
 
     Args:
         judge: Bound to the sample.
         values: For the `verdict` template.
         rationale: Whether to ask why.
-        evidence_ids: Ids that may be cited; a citation of any other is dropped.
 
     Raises:
         UnscoredError: the verdict cannot be read, or the rationale cannot be had.
     """
     reading = await judge.read("verdict", values, LABELS)
-    probability = reading.labels.share(CORRECT.name)
-    verdict = Verdict(
-        correct=probability >= 0.5, probability=probability, outside=reading.labels.outside
-    )
-    if not rationale:
-        return verdict
-    return await _explain(judge, verdict, reading.turn, evidence_ids)
+    verdict = verdict_of(reading.labels.share(CORRECT.name), reading.labels.outside)
+    return await explain(judge, verdict, reading.turn) if rationale else verdict
 
 
-async def _explain(
-    judge: Judge, verdict: Verdict, turn: Turn, evidence_ids: Collection[str]
+def verdict_of(probability: float, outside: float) -> Verdict:
+    """The label with the larger probability; correct where both have the same."""
+    return Verdict(correct=probability >= 0.5, probability=probability, outside=outside)
+
+
+async def explain(
+    judge: Judge,
+    verdict: Verdict,
+    turn: Turn,
+    *,
+    template: str = "verdict.rationale",
+    evidence_ids: Collection[str] = (),
 ) -> Verdict:
+    """Ask why behind the reading, and add what is said.
+
+    Args:
+        judge: Bound to the sample.
+        verdict: As it was read.
+        turn: The reading it comes from.
+        template: The turn that asks.
+        evidence_ids: Ids that may be cited; a citation of any other is dropped.
+
+    Raises:
+        UnscoredError: the rationale cannot be had.
+    """
     schema = _CITED if evidence_ids else _PLAIN
     values = {"cite": int(bool(evidence_ids))}
-    why = (await judge.ask("verdict.rationale", values, schema, follows=turn)).value
+    why = (await judge.ask(template, values, schema, follows=turn)).value
     asked = why.cites if isinstance(why, CitedRationale) else ()
     cites = tuple(dict.fromkeys(cite.strip().strip("[]") for cite in asked))
     return replace(

@@ -1,52 +1,58 @@
-"""Which passages the verdict is shown: those the judge's own notes lean on.
+"""How the verdict follows from readings of the response against several passages.
 
-The paper is silent here; this is our choice. A small judge reads one right passage better than
-three or than its own summaries, and reading every passage twice would double the cost of a
-sample. So the passages are ranked by how much of the question and of their round's summary they
-account for, words that few of the passages have counting for more. Later rounds count for less:
-the first search asks the question itself, and what a small judge asks next often strays from it.
+The paper has one judgment over the whole memory; it is silent on how a judge that loses itself in
+several passages shall read them. Here each is read by itself, and the verdict is the mixture
+P(correct) = sum_i w_i P(correct | passage i), where w is the softmax of the log-odds that passage
+i says what the answer is, over a temperature. Our choice, measured in docs/experiments.md.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
-from collections.abc import Collection, Mapping
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from offline_judge.methods.sage.memory import Evidence, Memory
+from offline_judge.methods.sage.memory import Reflection
+from offline_judge.methods.verdict import CORRECT
 
-_WORD = re.compile(r"\w+")
-# Shorter words are mostly of the kind that every sentence has, in whatever language.
-_SHORTEST = 4
-_LATER_ROUND = 0.7
+TEMPERATURE = 0.5
+"""Of the softmax over log-odds: below 1, since a small judge's log-odds are too close together."""
 
-
-def choose_evidence(memory: Memory, question: str, limit: int) -> tuple[Evidence, ...]:
-    """The `limit` passages that the notes lean on most, in the order of their ids."""
-    terms = {item.id: _terms(item.shown) for item in memory.evidence.values()}
-    counts = Counter(term for found in terms.values() for term in found)
-    rarity = {term: 1.0 / count for term, count in counts.items()}
-    scores: dict[str, float] = {}
-    for age, round_ in enumerate(memory.rounds):
-        for item in round_.evidence:
-            about = _share(_terms(question), terms[item.id], rarity)
-            said = _share(_terms(round_.summary), terms[item.id], rarity)
-            scores[item.id] = (about + said) * _LATER_ROUND**age
-    # Python's sort is stable, so of equals the earlier found comes first.
-    best = sorted(scores, key=lambda name: scores[name], reverse=True)[:limit]
-    return tuple(item for name, item in memory.evidence.items() if name in best)
+NEGLIGIBLE = 0.1
+"""Passages with less weight than this are not read against the response."""
 
 
-def _terms(text: str) -> set[str]:
-    """Words that may tell one passage from another, in lower case."""
-    words: list[str] = _WORD.findall(text.casefold())
-    return {word for word in words if len(word) >= _SHORTEST or not word.isalpha()}
+@dataclass(frozen=True)
+class Mixture:
+    """A verdict out of several readings.
+
+    Attributes:
+        probability: Of `correct` among the two labels.
+        outside: Mass on neither label.
+        leading: The reading with the largest weight.
+    """
+
+    probability: float
+    outside: float
+    leading: Reflection
 
 
-def _share(wanted: Collection[str], found: Collection[str], rarity: Mapping[str, float]) -> float:
-    """Share in [0, 1] of the wanted terms' weight that is found; a term no passage has weighs 1."""
-    weights = {term: rarity.get(term, 1.0) for term in wanted}
-    total = sum(weights.values())
-    return (
-        sum(weight for term, weight in weights.items() if term in found) / total if total else 0.0
+def weights(relevance: Sequence[float]) -> list[float]:
+    """Weights that sum to 1, from log-odds of relevance; empty for none."""
+    if not relevance:
+        return []
+    top = max(relevance)
+    raw = [math.exp((value - top) / TEMPERATURE) for value in relevance]
+    return [value / sum(raw) for value in raw]
+
+
+def mix(reflections: Sequence[Reflection]) -> Mixture:
+    """The mixture of at least one reading; of equal weights the earliest leads."""
+    shares = weights([one.relevance for one in reflections])
+    labels = [one.reading.labels for one in reflections]
+    leading = max(range(len(shares)), key=lambda index: shares[index])
+    return Mixture(
+        sum(share * one.share(CORRECT.name) for share, one in zip(shares, labels, strict=True)),
+        sum(share * one.outside for share, one in zip(shares, labels, strict=True)),
+        reflections[leading],
     )

@@ -3,34 +3,65 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from offline_judge.domain.evidence import EvidenceState, SearchHit
+from offline_judge.protocols import Reading
 
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """A passage in the notes: its id (`E1`, `E2`, ...) and how a prompt shows it."""
+    """A passage in the notes: its id (`E1`, `E2`, ...) and how a prompt shows it.
+
+    `cached` says it was found earlier for another query, not by a search of this run.
+    """
 
     id: str
     passage_id: str
     shown: str
+    cached: bool = False
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """The response read against one passage.
+
+    Attributes:
+        item: The passage.
+        relevance: Log-odds that the passage says what the answer is.
+        reading: Masses of correct and incorrect, and the conversation they were read in.
+    """
+
+    item: Evidence
+    relevance: float
+    reading: Reading
 
 
 @dataclass(frozen=True)
 class Round:
-    """One finished round; `stance` is supports, contradicts or inconclusive."""
+    """One finished round.
+
+    Attributes:
+        number: From 1.
+        query: What was searched for.
+        evidence: The new passages.
+        relevance: Id of a passage to the judge's probability that it says what the answer is.
+        summary: What the most relevant passage says about the question, in a sentence.
+        reflections: The response read against passages of this round, most relevant first.
+        missing: What should be looked up next.
+        fallback: The query repeats an earlier one.
+    """
 
     number: int
     query: str
-    evidence: tuple[Evidence, ...]
-    summary: str
-    stance: str
-    stance_masses: dict[str, float]
-    missing: str
+    evidence: tuple[Evidence, ...] = ()
+    relevance: dict[str, float] = field(default_factory=dict)
+    summary: str = ""
+    reflections: tuple[Reflection, ...] = ()
+    missing: str = ""
     fallback: bool = False
 
 
@@ -64,15 +95,15 @@ class Memory:
             for r in self.rounds
         )
 
-    def summaries_of(self, evidence: Collection[Evidence]) -> tuple[str, ...]:
-        """What the notes say of the rounds that found this evidence, oldest first."""
-        rounds = (r for r in self.rounds if r.summary and not set(r.evidence).isdisjoint(evidence))
-        return tuple(dict.fromkeys(round_.summary for round_ in rounds))
+    def reflections(self) -> tuple[Reflection, ...]:
+        """All readings of the response against evidence, oldest first."""
+        return tuple(reflection for round_ in self.rounds for reflection in round_.reflections)
 
     def state(self) -> EvidenceState:
-        """Found, none found, or failed; a failed search that others made up for is found."""
+        """Found, cached, none found, or failed; a failure that others made up for is found."""
         if self.evidence:
-            return EvidenceState.FOUND
+            cached = all(item.cached for item in self.evidence.values())
+            return EvidenceState.CACHED if cached else EvidenceState.FOUND
         return EvidenceState.FAILED if self.failed else EvidenceState.NONE_FOUND
 
     def distinct_queries(self) -> int:
@@ -82,9 +113,8 @@ class Memory:
 
 def _evidence(name: str, hit: SearchHit) -> Evidence:
     passage = hit.passage
-    return Evidence(
-        name, passage.id, f"{passage.title}: {passage.text}" if passage.title else passage.text
-    )
+    shown = f"{passage.title}: {passage.text}" if passage.title else passage.text
+    return Evidence(name, passage.id, shown, hit.cached)
 
 
 def normalise_query(query: str) -> str:

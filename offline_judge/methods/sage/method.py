@@ -1,6 +1,6 @@
 """Method `sage` (arXiv 2504.07385): rounds of query, search, summary, reflection, then a verdict.
 
-One judge plays four roles. The query writer sees the question and the notes, never the response;
+One judge plays all roles. The query writer sees the question and the notes, never the response;
 the response reaches it only through what the reflections say is missing.
 """
 
@@ -14,21 +14,29 @@ from offline_judge.domain.evidence import EvidenceState
 from offline_judge.domain.judgment import Judgment
 from offline_judge.domain.sample import Sample
 from offline_judge.methods.options import read_options
-from offline_judge.methods.sage.choose import choose_evidence
-from offline_judge.methods.sage.memory import Evidence, Memory, Round
+from offline_judge.methods.sage.choose import NEGLIGIBLE, mix, weights
+from offline_judge.methods.sage.memory import Evidence, Memory, Reflection, Round
 from offline_judge.methods.sage.options import SageOptions
 from offline_judge.methods.sage.query import QUERY_TOKENS, PlannedQuery, QueryWriter
-from offline_judge.methods.sage.reflect import MISSING_CHARS, MISSING_TOKENS, Reflector
+from offline_judge.methods.sage.read import (
+    MISSING_CHARS,
+    SUMMARY_CHARS,
+    Reader,
+    Relevant,
+    place_of,
+)
 from offline_judge.methods.sage.search import Searches
-from offline_judge.methods.verdict import RATIONALE_TOKENS, Verdict, reach_verdict
-from offline_judge.prompting.answers import LineAnswer
+from offline_judge.methods.verdict import (
+    CORRECT,
+    LABELS,
+    RATIONALE_TOKENS,
+    Verdict,
+    explain,
+    verdict_of,
+)
 from offline_judge.protocols import At, Method, MethodContext, Untrusted, Values
 
-SUMMARY_TOKENS = 64
-SUMMARY_CHARS = 320
-_SUMMARY = LineAnswer(
-    max_chars=SUMMARY_CHARS, max_tokens=SUMMARY_TOKENS, labels=("Summary",), overlong="cut"
-)
+_RATIONALE = "reflection.rationale"
 _NO_EVIDENCE = {
     EvidenceState.NONE_FOUND: "The search found nothing.",
     EvidenceState.FAILED: "The search could not be reached, so there is no evidence either way.",
@@ -45,7 +53,6 @@ class Sage:
         self._options = options
         self._searches = Searches()
         self._writer = QueryWriter()
-        self._reflector = Reflector()
 
     @classmethod
     def from_options(cls, options: Mapping[str, Any]) -> Sage:
@@ -58,8 +65,14 @@ class Sage:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The four roles, each with a prompt head of its own."""
-        return ("query", "summary", "reflection", "verdict")
+        """The query writer's head, and one place for each passage of a round.
+
+        Passages of the first round, which all responses to a question share, have places of their
+        own, so that later rounds do not push them out.
+        """
+        rounds = range(1, min(self._options.searched_rounds, 2) + 1)
+        places = [place_of(n, i) for n in rounds for i in range(1, self._options.results + 1)]
+        return (*(("query",) if self._options.writes_queries else ()), *places)
 
     @property
     def options(self) -> dict[str, Any]:
@@ -67,30 +80,20 @@ class Sage:
         return self._options.model_dump()
 
     def largest_prompts(self, sample: Sample) -> tuple[tuple[str, Values, int], ...]:
-        """The largest prompt of each role, with passages and notes of the greatest length."""
-        passage = _filler(self._options.passage_chars)
+        """The largest prompts, with passages and notes of the greatest length."""
+        passage = Evidence("E99", "", _filler(self._options.passage_chars))
         note = _filler(SUMMARY_CHARS + MISSING_CHARS)
-        shown = tuple(
-            Evidence(f"E{i + 1}", "", passage)
-            for i in range(max(self._options.results, self._options.evidence))
-        )
+        query: Values = {
+            "question": sample.question,
+            "notes": (note,) * (self._options.searched_rounds - 1),
+        }
+        response: Values = {
+            **self._reader(sample).values(passage),
+            "response": Untrusted(sample.response, "response"),
+        }
         return (
-            (
-                "query",
-                {"question": sample.question, "notes": (note,) * (self._options.rounds - 1)},
-                QUERY_TOKENS * 2,
-            ),
-            (
-                "summary",
-                self._summary_values(sample, shown[: self._options.results]),
-                SUMMARY_TOKENS,
-            ),
-            ("reflection", _reflection_values(sample, _filler(SUMMARY_CHARS)), MISSING_TOKENS),
-            (
-                "verdict",
-                self._verdict_values(sample, shown[: self._options.evidence], _full(shown)),
-                2 * RATIONALE_TOKENS,
-            ),
+            *((("query", query, QUERY_TOKENS * 2),) if self._options.writes_queries else ()),
+            ("reflection", response, 2 * RATIONALE_TOKENS),
         )
 
     async def judge(self, sample: Sample, context: MethodContext) -> Judgment:
@@ -100,41 +103,48 @@ class Sage:
             UnscoredError: with the typed reason.
         """
         memory = Memory()
-        for number in range(1, self._options.rounds + 1):
+        for number in range(1, self._options.searched_rounds + 1):
             await self._round(number, sample, memory, context)
-        evidence = choose_evidence(memory, sample.question, self._options.evidence)
-        verdict = await reach_verdict(
-            context.judge,
-            self._verdict_values(sample, evidence, memory),
-            rationale=self._options.rationale,
-            evidence_ids=tuple(item.id for item in evidence),
-        )
-        return _judgment(verdict, memory)
+            if self._options.sufficiency and _stance(memory.rounds[-1].reflections) in _SETTLED:
+                break
+        return _judgment(await self._verdict(sample, memory, context), memory)
 
     async def _round(
         self, number: int, sample: Sample, memory: Memory, context: MethodContext
     ) -> None:
-        planned = await self._writer.plan(number, sample.question, memory, context.judge)
+        planned = await self._plan(number, sample, memory, context)
         evidence = await self._search(number, planned, memory, context)
-        summary = await self._summarise(number, sample, evidence, context)
-        reflection = await self._reflector.reflect(
-            number,
-            _reflection_values(sample, summary),
-            context.judge,
-            ask_missing=number < self._options.rounds,
-        )
+        reader = self._reader(sample)
+        relevant = await reader.relevance(number, evidence, context.judge)
+        summary = ""
+        if relevant and relevant[0].log_odds >= 0 and not self._options.single_pass:
+            summary = await reader.summarise(number, relevant[0], context.judge)
+        reflections = [
+            await reader.reflect(number, passage, sample.response, context.judge)
+            for passage in _worth_reading(relevant)
+        ]
+        missing = ""
+        if reflections and number < self._options.searched_rounds:
+            missing = await reader.missing(number, reflections[0].reading.turn, context.judge)
         finished = Round(
             number=number,
             query=planned.query,
             evidence=evidence,
+            relevance={one.item.id: one.probability for one in relevant},
             summary=summary,
-            stance=reflection.stance,
-            stance_masses=reflection.masses,
-            missing=reflection.missing,
+            reflections=tuple(reflections),
+            missing=missing,
             fallback=planned.fallback,
         )
         memory.rounds.append(finished)
         context.trace.emit(_round_event(finished))
+
+    async def _plan(
+        self, number: int, sample: Sample, memory: Memory, context: MethodContext
+    ) -> PlannedQuery:
+        if self._options.writes_queries:
+            return await self._writer.plan(number, sample.question, memory, context.judge)
+        return PlannedQuery(sample.question, fallback=number > 1)
 
     async def _search(
         self, number: int, planned: PlannedQuery, memory: Memory, context: MethodContext
@@ -148,49 +158,55 @@ class Sage:
             return ()
         return memory.add_hits(hits, self._options.results)
 
-    async def _summarise(
-        self, number: int, sample: Sample, evidence: tuple[Evidence, ...], context: MethodContext
-    ) -> str:
-        if not evidence:
-            return ""
-        values = self._summary_values(sample, evidence)
-        answer = await context.judge.ask("summary", values, _SUMMARY, at=At(round=number))
-        return answer.value
+    async def _verdict(self, sample: Sample, memory: Memory, context: MethodContext) -> Verdict:
+        reflections = memory.reflections()
+        if not reflections:
+            return await self._without_evidence(sample, memory, context)
+        mixture = mix(reflections)
+        verdict = verdict_of(mixture.probability, mixture.outside)
+        if not self._options.rationale:
+            return verdict
+        leading = mixture.leading
+        return await explain(
+            context.judge,
+            verdict,
+            leading.reading.turn,
+            template=_RATIONALE,
+            evidence_ids=(leading.item.id,),
+        )
 
-    def _summary_values(self, sample: Sample, evidence: tuple[Evidence, ...]) -> Values:
-        return {"question": sample.question, "results": self._shown(evidence)}
-
-    def _verdict_values(
-        self, sample: Sample, evidence: tuple[Evidence, ...], memory: Memory
-    ) -> Values:
-        return {
-            "evidence": self._shown(evidence),
-            "no_evidence": _NO_EVIDENCE.get(memory.state(), ""),
-            "notes": memory.summaries_of(evidence),
+    async def _without_evidence(
+        self, sample: Sample, memory: Memory, context: MethodContext
+    ) -> Verdict:
+        values: Values = {
+            "evidence": _NO_EVIDENCE[memory.state()],
             "question": sample.question,
             "response": Untrusted(sample.response, "response"),
         }
+        at = At(place=place_of(1, 1))
+        reading = await context.judge.read("reflection", values, LABELS, at=at)
+        verdict = verdict_of(reading.labels.share(CORRECT.name), reading.labels.outside)
+        if not self._options.rationale:
+            return verdict
+        return await explain(context.judge, verdict, reading.turn, template=_RATIONALE)
 
-    def _shown(self, evidence: tuple[Evidence, ...]) -> Untrusted:
-        limit = self._options.passage_chars
-        lines = [f"[{item.id}] {_cut(item.shown, limit)}" for item in evidence]
-        return Untrusted("\n".join(lines), "evidence")
-
-
-def _reflection_values(sample: Sample, summary: str) -> Values:
-    return {
-        "question": sample.question,
-        "response": Untrusted(sample.response, "response"),
-        "summary": summary,
-    }
+    def _reader(self, sample: Sample) -> Reader:
+        return Reader(sample.question, self._options.passage_chars)
 
 
-def _cut(text: str, limit: int) -> str:
-    """Shorten at a space, so that no word is shown in half."""
-    if len(text) <= limit:
-        return text
-    head = text[:limit]
-    return head[: head.rfind(" ")] if " " in head else head
+_SETTLED = {"supports", "contradicts"}
+
+
+def _worth_reading(relevant: tuple[Relevant, ...]) -> tuple[Relevant, ...]:
+    shares = weights([one.log_odds for one in relevant])
+    return tuple(one for one, share in zip(relevant, shares, strict=True) if share >= NEGLIGIBLE)
+
+
+def _stance(reflections: tuple[Reflection, ...]) -> str:
+    """What a round's evidence says of the response; `inconclusive` where none says the answer."""
+    if not reflections or max(one.relevance for one in reflections) < 0:
+        return "inconclusive"
+    return "supports" if mix(reflections).probability >= 0.5 else "contradicts"
 
 
 def _filler(chars: int) -> str:
@@ -198,21 +214,16 @@ def _filler(chars: int) -> str:
     return ("evidence " * (chars // 9 + 1))[:chars].strip()
 
 
-def _full(evidence: tuple[Evidence, ...]) -> Memory:
-    """A memory whose every piece of evidence has a note of the greatest length."""
-    summary = _filler(SUMMARY_CHARS)
-    rounds = [Round(i, "", (item,), summary, "", {}, "") for i, item in enumerate(evidence, 1)]
-    return Memory(rounds=rounds, evidence={item.id: item for item in evidence})
-
-
 def _round_event(round_: Round) -> RoundFinished:
+    mixture = mix(round_.reflections) if round_.reflections else None
     return RoundFinished(
         round=round_.number,
         query=round_.query,
         evidence={item.id: item.passage_id for item in round_.evidence},
+        relevance=round_.relevance,
         summary=round_.summary,
-        stance=round_.stance,
-        stance_masses=round_.stance_masses,
+        stance=_stance(round_.reflections),
+        probability=mixture.probability if mixture else None,
         missing=round_.missing,
         fallback=round_.fallback,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from offline_judge.domain.base import Frozen
 
@@ -12,14 +12,36 @@ class SageOptions(Frozen):
 
     Attributes:
         rounds: N, rounds of query, search, summary and reflection (paper: 3).
-        results: Results a search (paper: 3, weakly documented).
-        evidence: Passages shown to the verdict beside the notes; our choice.
+        results: New passages a round takes up (paper: 3, weakly documented).
         passage_chars: Characters of a passage a prompt shows at most; our choice.
+        refine: Write queries; off searches the question itself in every round (the paper's
+            ablation "no refinement").
+        sufficiency: Stop when a round's evidence settles the response (off, as in the paper).
+        single_pass: One search with the question itself and one reading; no queries, summaries or
+            reflections. A control, not a part of the paper.
         rationale: Whether the judge says why.
     """
 
     rounds: int = Field(default=3, ge=1, le=10)
     results: int = Field(default=3, ge=1, le=10)
-    evidence: int = Field(default=1, ge=1, le=9)
     passage_chars: int = Field(default=1200, ge=200, le=8000)
+    refine: bool = True
+    sufficiency: bool = False
+    single_pass: bool = False
     rationale: bool = True
+
+    @model_validator(mode="after")
+    def _one_pass_has_no_rounds(self) -> SageOptions:
+        if self.single_pass and "rounds" in self.model_fields_set and self.rounds != 1:
+            raise ValueError("`single_pass` is one round: leave `rounds` out")
+        return self
+
+    @property
+    def searched_rounds(self) -> int:
+        """Rounds that are made."""
+        return 1 if self.single_pass else self.rounds
+
+    @property
+    def writes_queries(self) -> bool:
+        """Whether the judge writes what is searched for."""
+        return self.refine and not self.single_pass

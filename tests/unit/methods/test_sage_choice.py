@@ -1,69 +1,54 @@
-"""The passage that the verdict is shown."""
+"""The mixture of readings that a verdict follows from."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
 
-from offline_judge.domain.evidence import Passage, SearchHit
-from offline_judge.methods.sage.choose import choose_evidence
-from offline_judge.methods.sage.memory import Memory, Round
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-QUESTION = "What is the capital of Kenya?"
+from offline_judge.domain.message import Labels, Usage
+from offline_judge.methods.sage.choose import mix, weights
+from offline_judge.methods.sage.memory import Evidence, Reflection
+from offline_judge.protocols import Reading, Turn
 
-
-def memory_of(*rounds: tuple[Sequence[str], str]) -> Memory:
-    memory = Memory()
-    for number, (texts, summary) in enumerate(rounds, 1):
-        hits = [
-            SearchHit(
-                rank=rank,
-                score=1.0,
-                passage=Passage(id=text, document_id="d", title="", text=text),
-            )
-            for rank, text in enumerate(texts, 1)
-        ]
-        evidence = memory.add_hits(hits, len(hits))
-        memory.rounds.append(Round(number, "q", evidence, summary, "", {}, ""))
-    return memory
+LOG_ODDS = st.floats(-14, 14)
+SHARES = st.floats(0, 1)
 
 
-def chosen(memory: Memory, limit: int = 1) -> list[str]:
-    return [item.id for item in choose_evidence(memory, QUESTION, limit)]
+def reflection(relevance: float, share: float, outside: float = 0.0) -> Reflection:
+    inside = 1 - outside
+    masses = {"true": share * inside, "false": (1 - share) * inside}
+    labels = Labels(masses=masses, outside=outside, usage=Usage(prompt_tokens=1))
+    return Reflection(Evidence(f"E{relevance}", "p", ""), relevance, Reading(labels, Turn((), "")))
 
 
-def test_the_passage_the_summary_was_taken_from() -> None:
-    texts = ["Kenya has lions.", "The capital of Kenya is Nairobi.", "Paris is a capital."]
-    assert chosen(memory_of((texts, "The capital of Kenya is Nairobi."))) == ["E2"]
+@given(st.lists(LOG_ODDS, min_size=1))
+def test_weights_sum_to_one_and_follow_the_order_of_relevance(relevance: list[float]) -> None:
+    found = weights(relevance)
+    assert math.isclose(sum(found), 1)
+    assert sorted(found) == [found[i] for i in sorted(range(len(found)), key=relevance.__getitem__)]
 
 
-def test_a_later_round_about_something_else_does_not_displace_it() -> None:
-    first = (["The capital of Kenya is Nairobi."], "The capital of Kenya is Nairobi.")
-    second = (["The civil law of Spain, and the of the."], "The civil law of Spain.")
-    assert chosen(memory_of(first, second)) == ["E1"]
+@given(st.lists(st.tuples(LOG_ODDS, SHARES), min_size=1))
+def test_a_mixture_lies_between_its_readings(given_: list[tuple[float, float]]) -> None:
+    found = mix([reflection(relevance, share) for relevance, share in given_])
+    shares = [share for _, share in given_]
+    assert min(shares) - 1e-9 <= found.probability <= max(shares) + 1e-9
 
 
-def test_what_a_summary_makes_up_speaks_for_no_passage() -> None:
-    first = (["The capital of Kenya is Nairobi."], "The capital of Kenya is Nairobi.")
-    second = (["The capital of Kenya grows."], "The capital of Kenya is Mombasa, they say.")
-    assert chosen(memory_of(first, second)) == ["E1"]
+def test_a_passage_that_does_not_say_the_answer_hardly_counts() -> None:
+    found = mix([reflection(-2, 0.1), reflection(3, 0.9)])
+    assert found.probability == pytest.approx(0.9, abs=0.001)
+    assert found.leading.relevance == 3
 
 
-def test_of_equals_the_earlier_comes_first() -> None:
-    assert chosen(memory_of((["One thing.", "Other thing."], ""))) == ["E1"]
+def test_two_passages_that_say_it_count_alike() -> None:
+    found = mix([reflection(1, 0.2, 0.1), reflection(1, 0.8, 0.3)])
+    assert found.probability == pytest.approx(0.5)
+    assert found.outside == pytest.approx(0.2)
 
 
-def test_several_are_given_in_the_order_they_were_found() -> None:
-    texts = ["Kenya has lions.", "Spain has bulls.", "The capital of Kenya is Nairobi."]
-    assert chosen(memory_of((texts, "The capital of Kenya is Nairobi.")), 2) == ["E1", "E3"]
-
-
-def test_nothing_found_is_nothing_to_choose() -> None:
-    assert chosen(memory_of(((), ""))) == []
-
-
-def test_a_later_round_needs_a_clearly_better_passage() -> None:
-    first = (["Kenya, capital: Nairobi."], "The capital of Kenya is Nairobi.")
-    near = (["The capital of Kenya is old."], "The capital of Kenya is old.")
-    assert chosen(memory_of(first, near)) == ["E1"]
-    astray = (["Paris is a city."], "Nothing found.")
-    assert chosen(memory_of(astray, near)) == ["E2"]
+def test_no_passages_have_no_weights() -> None:
+    assert weights([]) == []

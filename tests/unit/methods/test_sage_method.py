@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from importlib.resources import files
 from typing import Any
 
 import pytest
@@ -37,18 +38,20 @@ class Script:
         self.repeat, self.cites, self.argues, self.count = repeat, cites, argues, 0
 
     def __call__(self, template: str, values: Values) -> str:
-        if template == "verdict.rationale":
+        if template == "reflection.rationale":
             fields: dict[str, Any] = {"rationale": "So it says.", "correct": self.argues}
             return json.dumps(fields | ({"cites": self.cites} if values["cite"] else {}))
         if template.startswith("query"):
             self.count += 1
             return "same query" if self.repeat else f"query {self.count}"
-        return {"summary": "It is fact number 2.", "reflection.missing": "the year"}[template]
+        return {"relevance.summary": "It is fact 2.", "reflection.missing": "the year"}[template]
 
 
 def masses(template: str, values: Values) -> dict[str, float]:
-    if template == "reflection":
-        return {"supports": 0.7, "contradicts": 0.1, "inconclusive": 0.1}
+    """Passage 2 says what the answer is, the others do not; all of them support the response."""
+    if template == "relevance":
+        says = 0.9 if "number 2." in _flat(dict(values)) else 0.1
+        return {"relevant": says, "irrelevant": 1 - says}
     return {"true": 0.6, "false": 0.2}
 
 
@@ -79,7 +82,10 @@ async def test_every_round_leaves_its_queries_evidence_stance_and_gap_in_the_tra
         ("E4", "E5", "E6"),
         ("E7", "E8", "E9"),
     ]
-    assert [r.stance for r in rounds] == ["supports"] * 3
+    assert rounds[0].relevance == pytest.approx({"E1": 0.1, "E2": 0.9, "E3": 0.1})
+    assert [r.summary for r in rounds] == ["It is fact 2.", "", ""]
+    assert [r.stance for r in rounds] == ["supports", "inconclusive", "inconclusive"]
+    assert [r.probability for r in rounds] == pytest.approx([0.75] * 3)
     assert [r.missing for r in rounds] == ["the year", "the year", ""]
 
 
@@ -112,10 +118,10 @@ async def test_notes_only_grow() -> None:
     assert notes[2][:1] == notes[1]
 
 
-async def test_a_passage_is_read_once_even_if_every_query_finds_it_again() -> None:
+async def test_a_passage_is_taken_up_once_even_if_every_query_finds_it_again() -> None:
     judge = FakeJudge(Script(), masses)
     await judged(judge)
-    read = " ".join(_flat(call.values) for call in judge.asked("summary"))
+    read = " ".join(_flat(call.values) for call in judge.asked("relevance"))
     assert all(read.count(f"Fact number {n}.") == 1 for n in range(1, 10))
 
 
@@ -133,16 +139,97 @@ async def test_a_repeated_query_is_asked_again_with_the_earlier_ones_forbidden()
 async def test_a_fall_back_round_takes_the_next_ranks() -> None:
     judge = FakeJudge(Script(repeat=True), masses)
     await judged(judge)
-    second = _flat(judge.asked("summary")[1].values)
-    assert "Fact number 4." in second
-    assert "Fact number 1." not in second
+    shown = [_flat(call.values) for call in judge.asked("relevance")]
+    assert ["Fact number 4." in text for text in shown[3:6]] == [True, False, False]
 
 
-async def test_the_verdict_is_shown_the_passage_the_summary_leans_on() -> None:
+async def test_the_response_is_read_against_the_passage_that_says_the_answer() -> None:
     judge = FakeJudge(Script(), masses)
     await judged(judge)
-    shown = judge.asked("verdict")[0].values["evidence"]
-    assert shown == Untrusted("[E2] T2: Fact number 2.", "evidence")
+    shown = [call.values["evidence"] for call in judge.asked("reflection")]
+    assert shown[0] == Untrusted("[E2] T2: Fact number 2.", "evidence")
+    assert sum(one == shown[0] for one in shown) == 1
+
+
+async def test_passages_of_equal_relevance_are_all_read() -> None:
+    def undecided(template: str, values: Values) -> dict[str, float]:
+        flat = {"relevant": 0.5, "irrelevant": 0.5}
+        return flat if template == "relevance" else masses(template, values)
+
+    judge = FakeJudge(Script(), undecided)
+    await judged(judge, rounds=1)
+    assert len(judge.asked("reflection")) == 3
+
+
+async def test_a_passage_of_a_later_round_that_says_the_answer_decides() -> None:
+    def late(template: str, values: Values) -> dict[str, float]:
+        about = "number 8." in _flat(dict(values))
+        if template == "relevance":
+            return {"relevant": 0.95, "irrelevant": 0.05} if about else {"irrelevant": 0.9}
+        return {"false": 0.9, "true": 0.1} if about else {"true": 0.9, "false": 0.1}
+
+    judgment, _ = await judged(FakeJudge(Script(cites=("E8",)), late))
+    assert not judgment.verdict
+    assert judgment.citations == ("E8",)
+
+
+async def test_prompts_about_one_passage_begin_alike_and_share_a_slot() -> None:
+    judge = FakeJudge(Script(), masses)
+    await judged(judge, rounds=1)
+    place = {_flat({"e": c.values["evidence"]}): c.at.place for c in judge.asked("relevance")}
+    assert len(set(place.values())) == 3
+    assert set(place.values()) <= set(Sage.from_options({"rounds": 1}).stages)
+    for call in judge.asked("reflection"):
+        assert place[_flat({"e": call.values["evidence"]})] == call.at.place
+
+
+def test_the_shared_beginning_of_prompts_is_the_same_text() -> None:
+    prompts = files("offline_judge.methods.sage") / "prompts"
+
+    def read(name: str) -> str:
+        return (prompts / f"{name}.jinja").read_text("utf-8")
+
+    assert read("relevance.system") == read("reflection.system")
+    shared = read("relevance.user").partition("Does the evidence")[0].rstrip("\n")
+    assert "{{ question }}" in shared
+    assert read("reflection.user").startswith(shared)
+
+
+async def test_without_refinement_the_question_is_searched_and_no_query_written() -> None:
+    judge, search = FakeJudge(Script(), masses), FakeSearch()
+    _, trace = await judged(judge, search, refine=False)
+    assert set(search.queries) == {SAMPLE.question}
+    assert not judge.asked("query")
+    rounds = [event for event in trace.events if isinstance(event, RoundFinished)]
+    assert [tuple(r.evidence) for r in rounds][1] == ("E4", "E5", "E6")
+
+
+async def test_a_single_pass_searches_once_and_writes_nothing_but_the_rationale() -> None:
+    judge, search = FakeJudge(Script(), masses), FakeSearch()
+    judgment, _ = await judged(judge, search, single_pass=True)
+    assert search.queries == [SAMPLE.question]
+    assert {call.template for call in judge.calls} == {
+        "relevance",
+        "reflection",
+        "reflection.rationale",
+    }
+    assert judgment.searches == 1
+
+
+async def test_a_round_that_settles_the_response_is_the_last_if_wished() -> None:
+    search = FakeSearch()
+    await judged(FakeJudge(Script(), masses), search, sufficiency=True)
+    assert len(search.queries) == 1
+
+
+async def test_rounds_go_on_while_no_passage_says_the_answer() -> None:
+    def silent(template: str, values: Values) -> dict[str, float]:
+        given = {"irrelevant": 0.9, "relevant": 0.1}
+        return given if template == "relevance" else masses(template, values)
+
+    search = FakeSearch()
+    await judged(FakeJudge(Script(), silent), search, sufficiency=True)
+    assert len(search.queries) == 3
 
 
 async def test_citations_of_unknown_evidence_are_dropped_and_counted() -> None:
@@ -155,7 +242,7 @@ async def test_an_outage_is_told_apart_from_finding_nothing() -> None:
     judge = FakeJudge(Script(), masses)
     judgment, trace = await judged(judge, FakeSearch(down=True))
     assert judgment.evidence_state is EvidenceState.FAILED
-    assert "could not be reached" in judge.asked("verdict")[0].values["no_evidence"]
+    assert "could not be reached" in str(judge.asked("reflection")[0].values["evidence"])
     searches = [event for event in trace.events if isinstance(event, SearchFinished)]
     assert all(event.error and not event.hits for event in searches)
 
@@ -200,6 +287,7 @@ async def test_a_refusal_by_the_judge_leaves_the_sample_unscored() -> None:
         ({"round": 2}, "Did you mean `rounds`"),
         ({"rounds": "many"}, "Option `rounds`"),
         ({"results": "0"}, "Option `results`"),
+        ({"single_pass": True, "rounds": 2}, "leave `rounds` out"),
     ],
 )
 def test_a_bad_option_is_named(options: dict[str, Any], words: str) -> None:
@@ -253,15 +341,3 @@ async def test_a_rationale_cut_by_the_limit_ends_with_its_last_whole_sentence() 
 
     judgment, _ = await judged(FakeJudge(Long(), masses))
     assert judgment.rationale == "So it says."
-
-
-async def test_the_verdict_is_shown_the_note_of_the_round_that_found_its_passage() -> None:
-    judge = FakeJudge(Script(), masses)
-    await judged(judge)
-    assert judge.asked("verdict")[0].values["notes"] == ("It is fact number 2.",)
-
-
-async def test_without_evidence_there_is_no_note() -> None:
-    judge = FakeJudge(Script(), masses)
-    await judged(judge, FakeSearch(empty=True))
-    assert judge.asked("verdict")[0].values["notes"] == ()
