@@ -8,7 +8,7 @@ from typing import Any
 
 from offline_judge import wiring
 from offline_judge.datasets.readers import read_samples
-from offline_judge.domain.run import RunManifest
+from offline_judge.domain.run import DataSource, RunManifest
 from offline_judge.errors import StorageError
 from offline_judge.protocols import RunListener
 from offline_judge.runner.listeners import SafeListeners
@@ -31,9 +31,9 @@ def find_same_run(
 ) -> Found | None:
     """The newest run of all rows of `data` by `method` as the settings would judge it now.
 
-    Same means: content of the data file, weights, engine, prompts, options, what is searched,
-    window and seed. None where there is no such run, or where it has neither judged all nor can
-    go on, because its data file has moved.
+    Same means: content of the data file and how it is read, responses, weights, engine, prompts,
+    options, what is searched, window and seed. None where there is no such run, or where it has
+    neither judged all nor can go on, because its data file has moved.
 
     Raises:
         OfflineJudgeError: the parts that would judge cannot be had.
@@ -45,7 +45,8 @@ def find_same_run(
     with wiring.open_components(settings, method, {}, listeners) as parts:
         wanted: list[Any] = [
             method,
-            source.sha256,
+            _read_from(source),
+            None,
             parts.identity,
             parts.prompts(),
             parts.method.options,
@@ -72,11 +73,18 @@ def _look(directory: RunDirectory, wanted: list[Any]) -> Found | None:
     return Found(recorded.run_id, completed) if usable else None
 
 
+def _read_from(source: DataSource) -> list[Any]:
+    """The content of a data file and how it is read; paths do not count."""
+    responses = source.responses.sha256 if source.responses is not None else None
+    return [source.sha256, source.format, source.mapping, responses]
+
+
 def _identity(recorded: RunManifest) -> list[Any]:
     values = [recorded.settings.get(name) for name in _SHAPING]
     return [
         recorded.method,
-        recorded.data.sha256,
+        _read_from(recorded.data),
+        recorded.candidate,
         recorded.judge,
         recorded.prompts,
         recorded.options,

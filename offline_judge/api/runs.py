@@ -28,8 +28,14 @@ def run(request: RunRequest, settings: Settings, listener: RunListener | None = 
     from offline_judge import jobs
 
     limits = jobs.Limits(request.limit, request.minutes)
-    order = jobs.Order(request.method, request.options, limits)
-    data = jobs.DataFile(Path(request.data), request.mapping, request.skip_bad)
+    order = jobs.Order(request.method, request.options, limits, candidate=request.candidate or "")
+    data = jobs.DataFile(
+        Path(request.data),
+        request.mapping,
+        request.skip_bad,
+        form=request.format or "",
+        responses=None if request.responses is None else Path(request.responses),
+    )
     return load_run(jobs.begin(order, data, settings, listener), settings)
 
 

@@ -27,6 +27,9 @@ class RunRequest:
         limit: Samples at most; they are taken in a fixed random order.
         minutes: No sample is taken after this time; also in a fixed random order.
         options: The method's own options.
+        format: The form of a public set that the file has, such as `triviaqa`.
+        responses: A file with the responses to the questions of `data`, joined by id.
+        candidate: Name of the model that writes the responses that are missing.
     """
 
     method: str
@@ -36,6 +39,9 @@ class RunRequest:
     limit: int | None = None
     minutes: float | None = None
     options: Mapping[str, Any] = field(default_factory=dict)
+    format: str | None = None
+    responses: Path | None = None
+    candidate: str | None = None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -97,6 +98,14 @@ def _scalar(raw: str) -> Any:
 @click.argument("method")
 @click.option("--data", required=True, metavar="FILE", help="JSONL or CSV: question, response ...")
 @click.option("--map", "mapping", multiple=True, metavar="COLUMN=FIELD", help="Name a column.")
+@click.option("--format", metavar="NAME", help="The form of a public set, such as triviaqa.")
+@click.option(
+    "--responses",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Responses to the questions of --data, joined by id.",
+)
+@click.option("--candidate", metavar="NAME", help="Model card that writes the responses first.")
 @click.option("--skip-bad", is_flag=True, help="Leave rows out that cannot be read.")
 @limit_option
 @minutes_option
@@ -109,8 +118,6 @@ def run(session: Session, /, **request: Any) -> None:
 
     The first Ctrl-C finishes the samples in flight, the second gives them up; `resume` goes on.
     """
-    from pathlib import Path
-
     from offline_judge import api
     from offline_judge.cli.display import Display
 

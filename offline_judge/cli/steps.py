@@ -11,6 +11,7 @@ from offline_judge.cli.visible import shorten
 from offline_judge.domain.events import (
     CallFinished,
     EngineStarted,
+    ResponseWritten,
     RoundFinished,
     SampleFinished,
     SampleStarted,
@@ -59,6 +60,8 @@ class Steps:
             yield from self._call(event)
         elif isinstance(event, RoundFinished):
             yield from self._round(event)
+        elif isinstance(event, ResponseWritten):
+            yield _written_line(event)
         elif isinstance(event, SampleFinished):
             yield from self._finished(event)
         elif isinstance(event, WarningRaised):
@@ -157,6 +160,13 @@ class Steps:
         source = f"{passage.source}, " if passage.source else ""
         place = f"{source}document {passage.document_id}, characters {passage.start}-{passage.end}"
         return f" ({place})\n    “{shorten(passage.text, CITED_CHARACTERS)}”"
+
+
+def _written_line(event: ResponseWritten) -> Line:
+    if not event.response:
+        return Line(f"{event.candidate} wrote no response: {event.detail}", "yellow")
+    cut = " and was cut by its output limit" if event.finish_reason == "length" else ""
+    return Line(f"response written by {event.candidate}{cut}", "cyan")
 
 
 def _call_line(event: CallFinished) -> str:

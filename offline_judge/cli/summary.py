@@ -24,6 +24,11 @@ def manifest_pairs(manifest: RunManifest) -> list[tuple[str, str]]:
         ("judge", judge),
         ("data", f"{manifest.data.path} ({count(manifest.data.rows, 'row')}{skipped})"),
     ]
+    if manifest.data.responses is not None:
+        joined = manifest.data.responses
+        pairs.append(("responses", f"{joined.path} ({count(joined.rows, 'row')})"))
+    if manifest.candidate is not None:
+        pairs.append(("candidate", manifest.candidate.model.name))
     if manifest.parent is not None:
         pairs.append(("derived from", origin(manifest.parent)))
     if manifest.search:
@@ -50,14 +55,27 @@ def summary_pairs(summary: RunSummary) -> list[tuple[str, str]]:
     if summary.searches or summary.failed_searches or summary.distinct_queries is not None:
         pairs.append(("searches", _searches(summary)))
         pairs.append(("evidence", _listing(summary.evidence_states) or "-"))
+    if summary.responses_written:
+        pairs.append(("responses", _responses(summary)))
     pairs.append(("tokens", _tokens(summary)))
     pairs.append(("time", f"{duration(summary.seconds)}, summed over samples"))
+    if summary.warnings:
+        pairs.append(("warnings", "\n".join(summary.warnings)))
     return pairs
 
 
 def _samples(summary: RunSummary) -> str:
     outcomes = [f"{number:,} {outcome}" for outcome, number in summary.outcomes.items() if number]
     return ", ".join([f"{summary.planned:,} planned", *outcomes])
+
+
+def _responses(summary: RunSummary) -> str:
+    parts = [f"{summary.responses_written:,} written by the candidate"]
+    if summary.responses_cut:
+        parts.append(f"{summary.responses_cut:,} cut by its output limit")
+    if summary.responses_missing:
+        parts.append(f"{summary.responses_missing:,} of them none to judge")
+    return ", ".join(parts)
 
 
 def _doubts(summary: RunSummary) -> str:

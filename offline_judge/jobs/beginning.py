@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -27,6 +28,7 @@ from offline_judge.runner.plan import (
     Plan,
     make_plan,
 )
+from offline_judge.runs.writer import TraceWriter
 from offline_judge.settings import Settings
 
 ASKED = "asked.jsonl"
@@ -45,8 +47,19 @@ def begin(order: Order, data: DataFile, settings: Settings, listener: RunListene
     Raises:
         OfflineJudgeError: it could not be begun, or not be carried to an end in good order.
     """
-    columns = {name: column for column, name in data.mapping.items()}
-    loaded = read_samples(data.path, mapping=columns, skip_bad=data.skip_bad)
+    if data.responses is not None and order.candidate:
+        raise UsageError(
+            "Responses are either joined or written.",
+            remedy="Leave --responses out, or --candidate.",
+        )
+    loaded = read_samples(
+        data.path,
+        mapping={name: column for column, name in data.mapping.items()},
+        skip_bad=data.skip_bad,
+        form=data.form,
+        responses=data.responses,
+        unanswered=bool(order.candidate),
+    )
     return begin_loaded(order, loaded, settings, listener)
 
 
@@ -98,16 +111,44 @@ def begin_loaded(
             path = settings.runs_path.absolute() / run_id / ASKED
             source = source.model_copy(update={"path": str(path)})
         manifest = manifest_of(run_id, order, source, settings, parts)
-        warnings = (*check(manifest), *_left_out(loaded))
+        author, kin = open_author(order, settings, manifest)
+        if author is not None:
+            manifest = manifest.model_copy(update={"candidate": author.identity})
+        warnings = (*check(manifest), *kin, *_left_out(loaded))
         directory = store.create(manifest, files=order.files)
         with take_up(directory, listeners) as (desk, writer):
-            for template in parts.library.sources().values():
-                writer.put_blob(template)
+            keep_sources(writer, parts, author)
             groups = sample_groups(loaded.samples, settings, order.limits)
             plan = make_plan(groups, limit=order.limits.limit)
             job = job_of(plan, order.limits, settings, warnings, resumed=False)
+            if author is not None:
+                job = replace(job, candidate=author.candidate)
             carry_out(desk, writer, parts, job)
     return run_id
+
+
+def open_author(
+    order: Order, settings: Settings, manifest: RunManifest
+) -> tuple[wiring.CandidateParts | None, tuple[str, ...]]:
+    """Who writes the missing responses, and a warning where the judge is of its kind.
+
+    Raises:
+        OfflineJudgeError: it cannot be had.
+    """
+    if not order.candidate:
+        return None, ()
+    author = wiring.open_candidate(order.candidate, settings)
+    return author, wiring.kinship(manifest.judge, author.identity.model)
+
+
+def keep_sources(
+    writer: TraceWriter, parts: wiring.Components, author: wiring.CandidateParts | None
+) -> None:
+    """Keep the source of every template with the run."""
+    libraries = [parts.library] + ([author.candidate.library] if author is not None else [])
+    for library in libraries:
+        for template in library.sources().values():
+            writer.put_blob(template)
 
 
 def manifest_of(
@@ -151,7 +192,8 @@ def sample_groups(samples: Sequence[Sample], settings: Settings, limits: Limits)
 
 def _left_out(loaded: Loaded) -> tuple[str, ...]:
     if not loaded.problems:
-        return ()
+        return loaded.notes
     shown = "; ".join(loaded.problems[:_SHOWN])
     more = "; ..." if len(loaded.problems) > _SHOWN else ""
-    return (f"{len(loaded.problems)} bad rows of the data file are left out: {shown}{more}",)
+    bad = f"{len(loaded.problems)} bad rows of the data file are left out: {shown}{more}"
+    return (bad, *loaded.notes)

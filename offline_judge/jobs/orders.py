@@ -35,6 +35,7 @@ class Order:
         files: Name to content of files the run shall keep.
         parent: Whose sample is judged again, for a derived run.
         own: Passages that a person adds to that sample's evidence.
+        candidate: Who writes the responses that are missing, by name; "" where none is.
     """
 
     method: str
@@ -43,15 +44,26 @@ class Order:
     files: Mapping[str, bytes] = field(default_factory=dict)
     parent: Parent | None = None
     own: tuple[Passage, ...] = ()
+    candidate: str = ""
 
 
 @dataclass(frozen=True)
 class DataFile:
-    """A data file and how to read it: column to field, and whether bad rows are left out."""
+    """A data file and how to read it.
+
+    Attributes:
+        path: The file.
+        mapping: Column to field.
+        skip_bad: Bad rows are left out.
+        form: The form of a public set; "" for the program's own.
+        responses: A file whose responses are joined to the questions.
+    """
 
     path: Path
     mapping: Mapping[str, str] = field(default_factory=dict)
     skip_bad: bool = False
+    form: str = ""
+    responses: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -9,16 +9,24 @@ from typing import Any
 from offline_judge import wiring
 from offline_judge.datasets.readers import Loaded, read_samples
 from offline_judge.domain.evidence import Passage
-from offline_judge.domain.run import DataSource, RunManifest
+from offline_judge.domain.run import RunManifest
 from offline_judge.errors import (
     DataError,
     RunChangedError,
 )
-from offline_judge.jobs.beginning import ASKED, job_of, manifest_of, sample_groups
+from offline_judge.jobs.beginning import (
+    ASKED,
+    job_of,
+    manifest_of,
+    open_author,
+    sample_groups,
+)
 from offline_judge.jobs.orders import Limits, Order
 from offline_judge.jobs.threads import outside_event_loop
 from offline_judge.protocols import RunListener
+from offline_judge.registry import FORMS
 from offline_judge.retrieval.search.own import load_passages
+from offline_judge.runner.candidate.responses import answered
 from offline_judge.runner.launch import carry_out, take_up
 from offline_judge.runner.plan import (
     Done,
@@ -54,18 +62,32 @@ def resume(run_id: str, settings: Settings, limits: Limits, listener: RunListene
     with take_up(directory, listener) as (desk, writer):
         state = directory.state()
         done = Done(state.samples, state.finished)
-        loaded = _load_again(recorded.data, directory)
+        loaded = load_again(recorded, directory)
         check_data(recorded.data, loaded.source, loaded.samples, done)
         widened = _widened(limits, recorded)
-        order = Order(recorded.method, recorded.options, widened, parent=recorded.parent, own=own)
+        order = Order(
+            recorded.method,
+            recorded.options,
+            widened,
+            parent=recorded.parent,
+            own=own,
+            candidate=recorded.candidate.name if recorded.candidate else "",
+        )
         with wiring.open_components(
             settings, recorded.method, recorded.options, desk.listeners, own=own
         ) as parts:
             now = manifest_of(recorded.run_id, order, recorded.data, settings, parts)
+            author, _ = open_author(order, settings, now)
+            if author is not None:
+                now = now.model_copy(update={"candidate": author.identity})
             notes = check_same_judge(recorded, now)
-            groups = sample_groups(loaded.samples, settings, order.limits)
+            samples = [answered(sample, state.written) for sample in loaded.samples]
+            groups = sample_groups(samples, settings, order.limits)
             plan = make_plan(groups, limit=order.limits.limit, done=done)
-            carry_out(desk, writer, parts, job_of(plan, limits, settings, notes, resumed=True))
+            job = job_of(plan, limits, settings, notes, resumed=True)
+            if author is not None:
+                job = replace(job, candidate=author.candidate, written=state.written)
+            carry_out(desk, writer, parts, job)
     return recorded.run_id
 
 
@@ -79,23 +101,33 @@ def _widened(limits: Limits, recorded: RunManifest) -> Limits:
     return Limits(wider("limit", limits.limit), wider("minutes", limits.minutes))
 
 
-def _load_again(recorded: DataSource, directory: RunDirectory) -> Loaded:
-    """Read the run's data file as it was read before.
+def load_again(run: RunManifest, directory: RunDirectory) -> Loaded:
+    """Read the run's data as it was read before.
 
     Raises:
-        DataError: it is gone or unreadable.
+        DataError: a file is gone or unreadable.
     """
+    recorded = run.data
     path = Path(recorded.path)
     if path.name == ASKED and directory.file(ASKED).exists():
         path = directory.file(ASKED)  # the data directory may have moved
-    if not path.exists():
-        raise DataError(
-            "The data file of this run is gone.",
-            where=recorded.path,
-            remedy="Put it back where it was and resume, or start a new run.",
-        )
+    responses = Path(recorded.responses.path) if recorded.responses else None
+    for file, what in ((path, "data file"), (responses, "file of responses")):
+        if file is not None and not file.exists():
+            raise DataError(
+                f"The {what} of this run is gone.",
+                where=str(file),
+                remedy="Put it back where it was and resume, or start a new run.",
+            )
     # Whatever is wrong with a row now, that the file has changed is the better message.
-    return read_samples(path, mapping=recorded.mapping, skip_bad=True)
+    return read_samples(
+        path,
+        mapping=recorded.mapping,
+        skip_bad=True,
+        form=recorded.format if recorded.format in FORMS else "",
+        responses=responses,
+        unanswered=run.candidate is not None,
+    )
 
 
 def kept_passages(directory: RunDirectory) -> tuple[Passage, ...]:

@@ -102,6 +102,7 @@ def check_data(
         RunChangedError: its content differs; names what changed among the samples taken up.
     """
     if recorded.sha256 == now.sha256:
+        _check_responses(recorded, now)
         return
     current = {sample.id: sample.content_key() for sample in samples}
     gone = [name for name in done.samples if name not in current]
@@ -118,6 +119,18 @@ def check_data(
     )
 
 
+def _check_responses(recorded: DataSource, now: DataSource) -> None:
+    before, after = recorded.responses, now.responses
+    if before is None or after is None or before.sha256 == after.sha256:
+        return
+    raise RunChangedError(
+        f"The file of responses is not the one this run began with: it had {before.rows} rows "
+        f"and has {after.rows}.",
+        where=after.path,
+        remedy=f"Restore the file as it was and resume, or: {_NEW_RUN}",
+    )
+
+
 def check_same_judge(recorded: RunManifest, now: RunManifest) -> tuple[str, ...]:
     """Refuse to go on where something else would judge, or other evidence be found.
 
@@ -128,6 +141,13 @@ def check_same_judge(recorded: RunManifest, now: RunManifest) -> tuple[str, ...]
         RunChangedError: weights, prompts, options or what is searched differ.
     """
     judge, searched = changed_judge(recorded, now), changed_search(recorded, now)
+    if recorded.candidate != now.candidate:
+        raise RunChangedError(
+            "Since this run began, the candidate changed (its weights, prompts or engine); going "
+            "on would mix the responses of two in one figure.",
+            where=recorded.run_id,
+            remedy=f"Undo the change and resume, or: {_NEW_RUN}",
+        )
     if judge or searched:
         mixed = "the verdicts of two judges" if judge else "verdicts on different evidence"
         raise RunChangedError(
