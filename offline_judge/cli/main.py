@@ -29,6 +29,7 @@ _COMMANDS = {
     "runs": LazyCommand("offline_judge.cli.runs:runs", "List, show and export runs."),
     "models": LazyCommand("offline_judge.cli.models:models", "List, show, pull, verify models."),
     "corpus": LazyCommand("offline_judge.cli.corpus:corpus", "Build corpora to search in."),
+    "study": LazyCommand("offline_judge.cli.study:study", "Compare ways of judging."),
 }
 
 _EPILOG = "Exit codes: " + ", ".join(f"{code} {word}" for code, word in EXIT_CODES) + "."

@@ -96,15 +96,13 @@ def cost_alone(
 def _charge(
     to: SampleCost, event: CallFinished, had: Mapping[Key, str], prices: Mapping[Key, StageCost]
 ) -> None:
-    to.add(call_cost(event))
-    if not event.reused or _key(event) in had:
-        return
-    price = prices.get(_key(event))
-    if price is None:
-        to.unpriced += 1
-    else:
-        to.add(price)
+    price = None
+    if event.reused and _key(event) not in had:
+        price = prices.get(_key(event))
+        to.unpriced += price is None
+    if price is not None:
         to.seconds += price.seconds
+    to.add(price or call_cost(event))
 
 
 def _key(event: CallFinished) -> Key:

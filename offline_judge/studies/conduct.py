@@ -20,7 +20,7 @@ from offline_judge.datasets.order import group_samples
 from offline_judge.domain.run import DataSource
 from offline_judge.domain.sample import Sample
 from offline_judge.errors import OfflineJudgeError
-from offline_judge.jobs.beginning import manifest_of
+from offline_judge.jobs.beginning import keep_sources, manifest_of
 from offline_judge.jobs.orders import Limits, Order
 from offline_judge.jobs.threads import outside_event_loop
 from offline_judge.protocols import RunListener
@@ -34,6 +34,7 @@ from offline_judge.studies.conditions import Condition
 from offline_judge.studies.engine_share import EngineShare
 from offline_judge.studies.known_runs import find_run
 from offline_judge.studies.listening import ConditionEars, StudyEars
+from offline_judge.wiring.engines import no_engine
 
 _STOPPED = ("drained", "cancelled")
 
@@ -192,8 +193,7 @@ def _opened(condition: Condition, bench: _Bench) -> Iterator[_Open]:
         for event in read_events(directory.path, texts=False):
             state.apply(event)
         if not state.samples:
-            for template in parts.library.sources().values():
-                writer.put_blob(template)
+            keep_sources(writer, parts, None)
         try:
             yield _Open(condition, parts, desk, writer, state)
         except BaseException:
@@ -210,7 +210,10 @@ def _shared(
     """One engine with a slot for every stage of every method in each lane, and one search."""
     methods = [wiring.build_method(one.method, one.options) for one in work.conditions]
     stages = {(method.name, stage) for method in methods for stage in method.stages}
-    engine, identity = wiring.make_engine(settings, settings.lanes * max(1, len(stages)))
+    # String comparison alone needs no weights.
+    engine, identity = (
+        wiring.make_engine(settings, settings.lanes * len(stages)) if stages else no_engine()
+    )
     search = None
     if any(method.searches for method in methods):
         search = wiring.open_search(settings, listener)

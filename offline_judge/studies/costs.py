@@ -81,18 +81,15 @@ class SharedRounds(Frozen):
     Attributes:
         together: Tokens read and written, a sample of each.
         alone: Tokens read and written by N = 3 alone, a sample.
+        ratio: The former for the latter.
         unpriced: Answers of N = 3 whose price is not known; where there are any, the ratio
             says nothing.
     """
 
     together: float
     alone: float
+    ratio: float
     unpriced: int = 0
-
-    @property
-    def ratio(self) -> float:
-        """Together for alone."""
-        return self.together / self.alone
 
 
 def condition_cost(
@@ -150,9 +147,10 @@ def shared_rounds(rows: Sequence[CostRow], unpriced: int) -> SharedRounds | None
     """What the conditions that share rounds cost; None where one of them is not there."""
     paid = [_per_sample(rows, name, "paid") for name in SHARED_ROUNDS]
     alone = _per_sample(rows, SHARED_ROUNDS[0], "alone")
-    if alone == 0 or not all(paid[:1]) or any(not _has(rows, name) for name in SHARED_ROUNDS):
+    if alone == 0 or not all(_has(rows, name) for name in SHARED_ROUNDS):
         return None
-    return SharedRounds(together=sum(paid), alone=alone, unpriced=unpriced)
+    together = sum(paid)
+    return SharedRounds(together=together, alone=alone, ratio=together / alone, unpriced=unpriced)
 
 
 def write_costs(rows: Iterable[CostRow]) -> str:

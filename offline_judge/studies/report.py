@@ -132,14 +132,14 @@ def make_report(material: Material, about: About) -> StudyReport:
     costs = tuple(condition_cost(table, one, names, material.costs) for one in table.conditions)
     by_condition = {cost.condition: cost for cost in costs}
     return StudyReport(
-        about=about.model_copy(update={"notes": (*about.notes, *_missing(fitted))}),
+        about=about.model_copy(update={"notes": (*about.notes, *_doubts(fitted, names))}),
         main=main,
         samples=len(names),
         questions=len({table.of(main)[name].question for name in names}),
         left_out=table.left_out(),
         thresholds=thresholds,
         threshold_source=fitted.source if fitted else "",
-        threshold_rows=fitted.rows if fitted else 0,
+        threshold_rows=len(fitted.samples) if fitted else 0,
         figures=figures,
         differences=_differences(table, names, main, thresholds),
         gold=gold_figures(table, main, names, _others(table, main)),
@@ -208,7 +208,15 @@ def _shared(rows: Sequence[CostRow], costs: Mapping[str, ConditionCost]) -> Shar
     return shared_rounds(rows, first.unpriced) if first and rows else None
 
 
-def _missing(fitted: Fitted | None) -> tuple[str, ...]:
+def _doubts(fitted: Fitted | None, names: Sequence[str]) -> tuple[str, ...]:
+    """What a reader of fitted thresholds must know."""
     if fitted is None:
         return ()
-    return tuple(f"No fitted threshold for {name}: {why}." for name, why in fitted.missing.items())
+    notes = [f"No fitted threshold for {name}: {why}." for name, why in fitted.missing.items()]
+    same = len(set(fitted.samples) & set(names))
+    if same:
+        notes.append(
+            f"{same} samples that the thresholds were fitted on are among those judged here, so "
+            "the figures at the fitted threshold flatter."
+        )
+    return tuple(notes)

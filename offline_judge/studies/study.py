@@ -11,9 +11,12 @@ from pydantic import ValidationError
 
 from offline_judge import wiring
 from offline_judge.datasets.readers import Loaded, read_samples
+from offline_judge.datasets.rows import DataFile
 from offline_judge.domain.sample import Sample
 from offline_judge.errors import DataError, UsageError
 from offline_judge.jobs.orders import Limits
+from offline_judge.labels.joining import join
+from offline_judge.labels.reading import read_labels
 from offline_judge.protocols import RunListener
 from offline_judge.settings import VERSION, Settings
 from offline_judge.studies.collecting import collect
@@ -39,7 +42,7 @@ class Question:
         skip_bad: Leave rows out that cannot be read.
         form: Form of a public set; "" for the program's own columns.
         responses: File of responses to join; None where the data file has them.
-        labels: Sample id to label, in place of the data file's; None takes those.
+        labels: File of labels in place of the data file's; None takes those.
         gold: File of the passages that hold the answers.
         threshold_from: Scores of another study to fit thresholds on, `PATH[:N]`; "" for none.
         limits: Samples and minutes.
@@ -51,7 +54,7 @@ class Question:
     skip_bad: bool = False
     form: str = ""
     responses: Path | None = None
-    labels: Mapping[str, bool] | None = None
+    labels: Path | None = None
     gold: Path | None = None
     threshold_from: str = ""
     limits: Limits = field(default_factory=Limits)
@@ -83,7 +86,7 @@ def study(asked: Question, settings: Settings, listener: RunListener | None) -> 
         form=asked.form,
         responses=asked.responses,
     )
-    samples, notes = labelled(loaded, asked.labels)
+    samples, notes = labelled(loaded, asked.labels, skip_bad=asked.skip_bad)
     conditions, skipped = possible(asked.conditions, samples)
     work = Work(samples, loaded.source, conditions, asked.limits)
     conducted = conduct(work, settings, listener)
@@ -116,20 +119,17 @@ def report_again(path: Path, threshold_from: str = "") -> Answer:
 
 
 def labelled(
-    loaded: Loaded, labels: Mapping[str, bool] | None
+    loaded: Loaded, labels: Path | None, *, skip_bad: bool
 ) -> tuple[tuple[Sample, ...], tuple[str, ...]]:
     """The samples that have a label, and what to say of the others.
 
     Raises:
-        DataError: none has.
+        DataError: none has, or the file of labels cannot be used.
     """
-    samples: Iterable[Sample] = loaded.samples
-    notes = [*loaded.notes]
+    samples, notes = loaded.samples, [*loaded.notes]
     if labels is not None:
-        samples = (sample.model_copy(update={"label": labels.get(sample.id)}) for sample in samples)
-        unknown = labels.keys() - {sample.id for sample in loaded.samples}
-        if unknown:
-            notes.append(f"{len(unknown)} labels are of samples that the data file has not.")
+        samples, more = _relabelled(samples, labels, skip_bad=skip_bad)
+        notes += more
     kept = tuple(sample for sample in samples if sample.label is not None)
     if not kept:
         raise DataError(
@@ -142,6 +142,27 @@ def labelled(
     if loaded.problems:
         notes.append(f"{len(loaded.problems)} bad rows of the data file are left out.")
     return kept, tuple(notes)
+
+
+def _relabelled(
+    samples: Sequence[Sample], path: Path, *, skip_bad: bool
+) -> tuple[tuple[Sample, ...], list[str]]:
+    given = read_labels(DataFile(path).rows(), str(path), {}, skip_bad=skip_bad)
+    names = {sample.id for sample in samples}
+    found = join(given, names, lambda: names, str(path), skip_bad=skip_bad)
+    notes = [
+        f"{len(left)} {what}"
+        for left, what in (
+            (found.unknown, "labels are of samples that the data file has not."),
+            (found.ties, "samples have no label, since their annotators are of two minds."),
+            (given.problems, "bad rows of the labels are left out."),
+        )
+        if left
+    ]
+    changed = (
+        sample.model_copy(update={"label": found.labels.get(sample.id)}) for sample in samples
+    )
+    return tuple(changed), notes
 
 
 def possible(
@@ -169,7 +190,9 @@ def possible(
 def _about(runs: Mapping[str, str], settings: Settings, notes: Iterable[str]) -> About:
     store = wiring.run_store(settings)
     manifests = {name: store.open(run_id).manifest() for name, run_id in runs.items()}
-    first = next(iter(manifests.values()))
+    # A condition that compares strings has no judge.
+    ordered = sorted(manifests.values(), key=lambda manifest: not manifest.judge.sha256)
+    first = ordered[0]
     searches = (manifest.search.get("name") for manifest in manifests.values() if manifest.search)
     return About(
         data_sha256=first.data.sha256,

@@ -22,13 +22,13 @@ class Fitted:
     Attributes:
         thresholds: Of the conditions that could be fitted.
         source: Name of the scores they were fitted on.
-        rows: Samples, the same for all conditions.
+        samples: What they were fitted on, the same samples for all conditions.
         missing: Conditions without a threshold, and why.
     """
 
     thresholds: dict[str, float]
     source: str
-    rows: int
+    samples: tuple[str, ...]
     missing: dict[str, str]
 
 
@@ -88,7 +88,7 @@ def fit(path: Path, count: int, conditions: Iterable[str]) -> Fitted:
             continue
         labels, probabilities = zip(*rows, strict=True)
         thresholds[condition] = best_threshold(labels, probabilities, AIM)
-    return Fitted(thresholds, path.name, len(names), missing)
+    return Fitted(thresholds, path.name, names, missing)
 
 
 def _readable(scores: Iterable[Score]) -> list[tuple[bool, float]]:
