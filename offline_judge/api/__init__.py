@@ -18,6 +18,13 @@ from offline_judge.api.runs import (
     run,
     show,
 )
+from offline_judge.api.studies import (
+    StudyRequest,
+    StudyView,
+    run_costs,
+    study_report,
+    study_sage,
+)
 from offline_judge.api.views import (
     AskView,
     ModelView,
@@ -36,6 +43,8 @@ __all__ = [
     "RunRequest",
     "RunView",
     "SampleView",
+    "StudyRequest",
+    "StudyView",
     "ask",
     "cancel",
     "corpus_build",
@@ -50,5 +59,8 @@ __all__ = [
     "models_verify",
     "resume",
     "run",
+    "run_costs",
     "show",
+    "study_report",
+    "study_sage",
 ]
