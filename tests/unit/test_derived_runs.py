@@ -26,15 +26,15 @@ from offline_judge.runs.store import RunStore
 from offline_judge.settings import Settings
 
 FACT = "The harbour bridge of Ostend opened in 1911."
-# Says "correct" where the passage reaches the verdict's prompt, and "wrong" where it does not.
+# Whatever is asked with the passage in sight is affirmed, and denied without it.
 SCRIPT: dict[str, Any] = {
     "rules": [{"match": "", "answers": ["Ostend bridge"]}],
     "label_rules": [
-        {"match": "opened in 1911.*According to the evidence", "masses": {"true": 0.9}},
-        {"match": "According to the evidence", "masses": {"true": 0.1, "false": 0.8}},
-        {"match": "", "masses": {"inconclusive": 0.9}},
+        {"match": "opened in 1911", "masses": {"true": 0.9, "relevant": 0.9}},
+        {"match": "", "masses": {"false": 0.9, "irrelevant": 0.9}},
     ],
 }
+HANG = {"kind": "hang", "match": "opened in 1911"}
 
 
 @pytest.fixture
@@ -150,7 +150,12 @@ def test_calls_before_the_passage_are_taken_from_the_cache(settings: Settings, p
     assert calls[0].reused
 
 
-def test_an_interrupted_one_resumes_with_the_passage(settings: Settings, parent: str) -> None:
+def test_an_interrupted_one_resumes_with_the_passage(
+    settings: Settings, parent: str, tmp_path: Path
+) -> None:
+    # The first call with the passage in sight never ends, so the signal comes in time.
+    (tmp_path / "script.json").write_text(json.dumps(SCRIPT | {"faults": [HANG]}))
+
     def stop(event: AnyEvent) -> None:
         if isinstance(event, SearchFinished):
             signal.raise_signal(signal.SIGTERM)
@@ -158,9 +163,10 @@ def test_an_interrupted_one_resumes_with_the_passage(settings: Settings, parent:
     view = add(settings, parent, listener=Ears(stop))
     run_id = view.manifest.run_id
     assert view.summary.status == "cancelled"
+    (tmp_path / "script.json").write_text(json.dumps(SCRIPT))
     again = api.resume(run_id, settings)
     assert [(row.id, row.verdict) for row in again.rows] == [("b", True)]
-    assert "person" in searches(api.show(run_id, "b", settings).events)[-2]
+    assert api.show(run_id, "b", settings).row.verdict is True
 
 
 def test_passages_pile_up_from_run_to_run(settings: Settings, parent: str) -> None:
