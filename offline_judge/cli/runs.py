@@ -66,13 +66,17 @@ def _entry(listing: RunListing) -> dict[str, Any]:
 
 @runs.command("show")
 @click.argument("run_id", metavar="RUN")
+@click.option("--costs", is_flag=True, help="Show where its time goes instead, by stage.")
 @output_options
 @click.pass_obj
-def show_run(session: Session, run_id: str) -> None:
+def show_run(session: Session, run_id: str, costs: bool) -> None:
     """Show what came out of RUN, and its first rows."""
     from offline_judge import api
     from offline_judge.cli.summary import manifest_pairs, summary_pairs
 
+    if costs:
+        _show_costs(session, run_id)
+        return
     view = api.load_run(run_id, session.settings())
     if session.json:
         document = {"manifest": view.manifest, "summary": view.summary, "rows": view.rows}
@@ -94,6 +98,17 @@ def show_run(session: Session, run_id: str) -> None:
         session.diagnostics.hint(
             f"{more:,} more rows: offline-judge runs export {view.manifest.run_id} --format csv"
         )
+
+
+def _show_costs(session: Session, run_id: str) -> None:
+    from offline_judge import api
+    from offline_judge.cli.costs import costs_document, show_costs
+
+    found = api.run_costs(run_id, session.settings())
+    if session.json:
+        output.document(costs_document(run_id, found))
+    else:
+        show_costs(found)
 
 
 def _cells(row: JudgedRow) -> list[str]:
