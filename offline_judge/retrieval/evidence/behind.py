@@ -1,0 +1,127 @@
+"""Embedding what was recorded, behind whatever else goes on."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from offline_judge.errors import OfflineJudgeError
+from offline_judge.retrieval.evidence.chroma import ChromaIndex, Events
+from offline_judge.retrieval.evidence.record import Record
+from offline_judge.retrieval.evidence.vectors import Space, VectorTable, embed_missing
+
+if TYPE_CHECKING:
+    from offline_judge.protocols import Embedder
+
+OpenEmbedder = Callable[[], "Embedder | None"]
+
+_INDEX_FROM = 1000
+"""Vectors that wait for Chroma before it is opened for them: opening costs seconds of a core."""
+
+_NICE = 10
+_TELL_EVERY_S = 5.0
+
+
+class EmbeddingBehind:
+    """A thread that embeds recorded passages and hands their vectors to Chroma.
+
+    It begins where an earlier process left off, leaves the processor to everybody else, stops
+    within a batch when it is told to, and turns every fault into a sentence: no run ends by it.
+
+    Args:
+        folder: Of the evidence record, which the thread opens for itself.
+        open_embedder: Called in the thread, once there is something to embed.
+    """
+
+    def __init__(self, folder: Path, open_embedder: OpenEmbedder) -> None:
+        self._folder = folder
+        self._open_embedder = open_embedder
+        self._news = threading.Event()
+        self._ending = threading.Event()
+        self._stopped = threading.Event()
+        self._lock = threading.Lock()
+        self._sentences: list[str] = []
+        self._thread: threading.Thread | None = None
+
+    def wake(self) -> None:
+        """Passages were recorded. Starts the thread at the first call."""
+        self._news.set()
+        if self._thread is None and not self._ending.is_set():
+            self._thread = threading.Thread(target=self._work, name="evidence", daemon=True)
+            self._thread.start()
+
+    def told(self) -> list[str]:
+        """What there is to say since the last call, for people."""
+        with self._lock:
+            sentences, self._sentences = self._sentences, []
+        return sentences
+
+    def close(self, grace_s: float = 0.0) -> None:
+        """Stop: within the grace what is left is still embedded, then the batch in hand ends it."""
+        self._ending.set()
+        self._news.set()
+        if self._thread is not None:
+            self._thread.join(grace_s)
+            self._stopped.set()
+            self._thread.join()
+
+    def _work(self) -> None:
+        with suppress(OSError, AttributeError):
+            # Of this thread only, which Linux takes for a process of its own.
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)
+        try:
+            self._loop()
+        except OfflineJudgeError as error:
+            self._say(f"recorded passages are found by their words only: {error}")
+
+    def _loop(self) -> None:
+        record = Record(self._folder)
+        embedder = None
+        try:
+            embedder = self._open_embedder()
+            if embedder is None:
+                return
+            table = VectorTable(record, Space(embedder.id, embedder.dimension))
+            while not self._stopped.is_set():
+                self._news.clear()
+                self._embed(table, embedder)
+                self._index(table)
+                if self._ending.is_set():
+                    return
+                self._news.wait()
+        finally:
+            if embedder is not None:
+                embedder.close()
+            record.close()
+
+    def _embed(self, table: VectorTable, embedder: Embedder) -> None:
+        done, last, next_time = 0, 0, time.monotonic() + _TELL_EVERY_S
+        while not self._stopped.is_set():
+            count, last = embed_missing(table, embedder, last)
+            if not count:
+                break
+            done += count
+            if time.monotonic() >= next_time:
+                next_time = time.monotonic() + _TELL_EVERY_S
+                left = table.missing_count()
+                self._say(f"{done:,} recorded passages embedded, {left:,} to go")
+
+    def _index(self, table: VectorTable) -> None:
+        """Fill Chroma where enough waits for it and no other process holds it."""
+        index = ChromaIndex(table, self._folder / "chroma", Events(stop=self._stopped.is_set))
+        if table.count() - table.count_until(index.holds()) < _INDEX_FROM:
+            return
+        try:
+            if index.open():
+                index.fill()
+        finally:
+            index.close()
+
+    def _say(self, sentence: str) -> None:
+        with self._lock:
+            self._sentences.append(sentence)
