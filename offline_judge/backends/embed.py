@@ -10,9 +10,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from offline_judge.backends.engine import Engine
 from offline_judge.backends.options import EngineOptions
-from offline_judge.errors import BackendCrashedError, BackendError, BackendResponseError
-from offline_judge.retrieval.embedding.vectors import Kind, check_dimension, model_text, unit_rows
+from offline_judge.errors import (
+    BackendCrashedError,
+    BackendError,
+    BackendResponseError,
+    GgufError,
+)
+from offline_judge.retrieval.embedding.vectors import (
+    Kind,
+    check_dimension,
+    model_text,
+    unit_rows,
+    unusable,
+)
 from offline_judge.weights.cards import ModelCard
+from offline_judge.weights.checking import check_gguf
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +49,7 @@ class GgufEmbedder:
         script: The child's program; tests have smaller ones.
 
     Raises:
+        WeightsError: the file is no GGUF.
         BackendStartError: the engine did not come up.
         SettingsError: the model gives vectors of another dimension than the card says.
     """
@@ -47,6 +60,10 @@ class GgufEmbedder:
         assert card.embedding is not None
         self._card = card
         self._how = card.embedding
+        try:
+            check_gguf(card.files[0], model)
+        except GgufError as error:
+            raise unusable(card, model, "GGUF model", error.message) from error
         window = self._how.max_tokens + _ROOM
         options = EngineOptions(
             model_path=model,

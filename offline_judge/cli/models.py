@@ -16,6 +16,8 @@ from offline_judge.errors import HashMismatchError, MissingModelError
 if TYPE_CHECKING:
     from offline_judge.api import ModelView
 
+_POOLING = {"mean": "mean of the tokens", "cls": "the first token", "last": "the last token"}
+
 
 @click.group(cls=LazyGroup)
 def models() -> None:
@@ -98,7 +100,7 @@ def _embedding(how: Any) -> list[tuple[str, str]]:
     """How an embedder makes vectors; nothing for other models."""
     if how is None:
         return []
-    pooled = f"{how.dimension} numbers, {how.pooling} over the tokens"
+    pooled = f"{how.dimension} numbers, {_POOLING[how.pooling]}"
     prefixes = [
         (f"{kind} prefix", json.dumps(prefix, ensure_ascii=False))
         for kind, prefix in (("query", how.query_prefix), ("passage", how.passage_prefix))

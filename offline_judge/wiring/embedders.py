@@ -8,8 +8,11 @@ from offline_judge.errors import UsageError
 from offline_judge.wiring.installation import model_card, model_store
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from offline_judge.protocols import Embedder
     from offline_judge.settings import Settings
+    from offline_judge.weights.cards import ModelCard
 
 NO_EMBEDDER = "none"
 HASHING = "hashing"
@@ -42,8 +45,14 @@ def open_embedder(settings: Settings) -> Embedder | None:
             remedy="See which models are: offline-judge models list",
         )
     path = model_store(settings).path(card)
+    return _open(card, path, settings)
+
+
+def _open(card: ModelCard, path: Path, settings: Settings) -> Embedder:
+    """The embedder for the kind of file; the modules behind the kinds are imported only here."""
     from offline_judge.backends.options import usable_cores
 
+    assert card.embedding is not None
     threads = settings.threads or usable_cores()
     if card.embedding.format == "gguf":
         from offline_judge.backends.embed import GgufEmbedder

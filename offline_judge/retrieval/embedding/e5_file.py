@@ -107,9 +107,9 @@ class E5File:
         scores = self._array("<f4", count)
         text = bytes(self._take(length))
         spans = zip(offsets[:-1].tolist(), offsets[1:].tolist(), scores.tolist(), strict=True)
-        # Special tokens are those without a score; no text may spell one.
+        # Special tokens are those without a score; with a space in it no text can spell one.
         vocabulary = [
-            (text[a:b].decode("utf-8", "replace") if score else f"\0{index}", score)
+            (text[a:b].decode("utf-8", "replace") if score else f" {index}", score)
             for index, (a, b, score) in enumerate(spans)
         ]
         if not all(0 <= special < count for special in (begin, end, pad, unknown)):

@@ -160,6 +160,7 @@ def _tokenizer(card: ModelCard, path: Path) -> Any:
     # The file may say otherwise, for the use it was saved for.
     tokenizer.no_padding()
     tokenizer.enable_truncation(card.embedding.max_tokens)
+    tokenizer.encode_special_tokens = True  # a text that spells one is only text
     return tokenizer
 
 

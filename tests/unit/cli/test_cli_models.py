@@ -70,13 +70,6 @@ class Report:
     ok: bool = True
 
 
-@dataclass(frozen=True)
-class Corpus:
-    name: str = "mine"
-    documents: int = 1
-    passages: int = 1200
-
-
 @pytest.fixture
 def cli(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
@@ -91,7 +84,7 @@ def test_an_embedder_shows_how_it_makes_vectors(cli: CommandLine) -> None:
 
     out = cli("models", "show", "tiny").out
 
-    assert "1024 numbers, last over the tokens, texts cut behind 512 tokens" in out
+    assert "1024 numbers, the last token, texts cut behind 512 tokens" in out
     assert r'"Instruct: find\nQuery:"' in out
     assert "passage prefix" not in out
 
@@ -178,33 +171,3 @@ def test_weights_that_were_never_fetched_are_missing_not_wrong(cli: CommandLine)
     assert cli("models", "verify", "tiny").code == 3
     assert "are not here" in cli.err
     assert "models pull tiny" in cli.err
-
-
-def test_a_corpus_is_built_and_its_progress_told(cli: CommandLine) -> None:
-    given: list[Any] = []
-
-    def build(name: str, file: Path | None, settings: Settings, progress: Any) -> Corpus:
-        given.extend((name, file))
-        progress(1, 1200)
-        return Corpus()
-
-    cli.api.corpus_build = build
-    cli("corpus", "build", "mine", "docs.jsonl")
-
-    assert given == ["mine", Path("docs.jsonl")]
-    assert cli.out == "mine  1 document, 1,200 passages\n"
-    assert "1,200 passages indexed" in cli.err
-    assert "--search corpus:mine" in cli.err
-
-
-def test_a_built_corpus_as_json(cli: CommandLine) -> None:
-    given: list[Any] = []
-
-    def build(name: str, file: Path | None, *_: Any) -> Corpus:
-        given.append(file)
-        return Corpus()
-
-    cli.api.corpus_build = build
-
-    assert json.loads(cli("corpus", "build", "factbook", "--json").out)["passages"] == 1200
-    assert given == [None]
