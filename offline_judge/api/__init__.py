@@ -4,7 +4,7 @@ All functions are synchronous. A run lasts as long as the call that makes it; an
 may watch it, drain it or cancel it meanwhile.
 """
 
-from offline_judge.api.corpora import corpus_build
+from offline_judge.api.corpora import corpus_build, corpus_embed, corpus_list, corpus_rm
 from offline_judge.api.derived import evidence_add
 from offline_judge.api.models import models_list, models_pull, models_show, models_verify
 from offline_judge.api.runs import (
@@ -17,6 +17,14 @@ from offline_judge.api.runs import (
     resume,
     run,
     show,
+)
+from offline_judge.api.scoring import (
+    LabelsRequest,
+    calibrate,
+    read_gates,
+    run_shortfalls,
+    score,
+    score_shortfalls,
 )
 from offline_judge.api.studies import (
     StudyRequest,
@@ -37,6 +45,7 @@ from offline_judge.api.views import (
 
 __all__ = [
     "AskView",
+    "LabelsRequest",
     "ModelView",
     "OwnPassage",
     "RunListing",
@@ -46,8 +55,12 @@ __all__ = [
     "StudyRequest",
     "StudyView",
     "ask",
+    "calibrate",
     "cancel",
     "corpus_build",
+    "corpus_embed",
+    "corpus_list",
+    "corpus_rm",
     "demo",
     "evidence_add",
     "export_rows",
@@ -57,9 +70,13 @@ __all__ = [
     "models_pull",
     "models_show",
     "models_verify",
+    "read_gates",
     "resume",
     "run",
     "run_costs",
+    "run_shortfalls",
+    "score",
+    "score_shortfalls",
     "show",
     "study_report",
     "study_sage",

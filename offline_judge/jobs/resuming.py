@@ -37,7 +37,7 @@ from offline_judge.runner.plan import (
 from offline_judge.runs.store import RunDirectory
 from offline_judge.settings import Settings
 
-_SHAPING = ("judge", "search", "window", "seed", "lanes", "prompts_dir")
+_SHAPING = ("judge", "search", "embedder", "window", "seed", "lanes", "prompts_dir")
 """Settings a resumed run takes from its manifest, since they shape its judgments."""
 
 _FREE = ("lanes",)
@@ -72,6 +72,7 @@ def resume(run_id: str, settings: Settings, limits: Limits, listener: RunListene
             parent=recorded.parent,
             own=own,
             candidate=recorded.candidate.name if recorded.candidate else "",
+            calibration=recorded.calibration,
         )
         with wiring.open_components(
             settings, recorded.method, recorded.options, desk.listeners, own=own
@@ -85,6 +86,7 @@ def resume(run_id: str, settings: Settings, limits: Limits, listener: RunListene
             groups = sample_groups(samples, settings, order.limits)
             plan = make_plan(groups, limit=order.limits.limit, done=done)
             job = job_of(plan, limits, settings, notes, resumed=True)
+            job = replace(job, calibration=recorded.calibration)
             if author is not None:
                 job = replace(job, candidate=author.candidate, written=state.written)
             carry_out(desk, writer, parts, job)
@@ -160,4 +162,7 @@ def as_recorded(settings: Settings, recorded: RunManifest) -> Settings:
             )
         if not asked:
             changes[name] = before
+    if recorded.search.get("mode") == "words":
+        # Vectors that were made since then would be another way of searching.
+        changes["embedder"] = wiring.NO_EMBEDDER
     return replace(settings, **changes)

@@ -50,6 +50,10 @@ class Parts(Protocol):
     def judges(self) -> Callable[[Backend], JudgeBinder]:
         """Makes the binder of judges from the backend it shall use."""
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What a reader of the results must know of these parts."""
+
     def render(self, template: str, values: Values) -> Rendering:
         """Render one of the method's templates by its bare name."""
 
@@ -167,7 +171,7 @@ async def work_on(desk: Desk, writer: TraceWriter, parts: Parts, job: Job) -> St
         lanes=job.lanes,
         minutes=job.minutes,
         resumed=job.resumed,
-        warnings=job.warnings,
+        warnings=(*job.warnings, *parts.warnings),
         estimate=job.estimate,
         candidate=job.candidate,
         written=job.written,

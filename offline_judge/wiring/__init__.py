@@ -2,6 +2,16 @@
 
 from offline_judge.wiring.candidates import CandidateParts, kinship, open_candidate
 from offline_judge.wiring.components import Components, Shared, build_method, open_components
+from offline_judge.wiring.corpora import (
+    DEFAULT_CORPUS,
+    corpus_state,
+    corpus_states,
+    delete_corpus,
+    embed_corpus,
+    embed_if_possible,
+    make_corpus,
+)
+from offline_judge.wiring.embedders import NO_EMBEDDER
 from offline_judge.wiring.engines import make_engine
 from offline_judge.wiring.installation import (
     cards_path,
@@ -13,20 +23,21 @@ from offline_judge.wiring.installation import (
     settled,
     versions,
 )
-from offline_judge.wiring.searches import (
-    DEFAULT_CORPUS,
-    ensure_default_corpus,
-    make_corpus,
-    open_search,
-)
+from offline_judge.wiring.searches import ensure_default_corpus, open_search
 
 __all__ = [
     "DEFAULT_CORPUS",
+    "NO_EMBEDDER",
     "CandidateParts",
     "Components",
     "Shared",
     "build_method",
     "cards_path",
+    "corpus_state",
+    "corpus_states",
+    "delete_corpus",
+    "embed_corpus",
+    "embed_if_possible",
     "ensure_default_corpus",
     "kinship",
     "make_corpus",

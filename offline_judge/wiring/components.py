@@ -10,6 +10,7 @@ from typing import Any
 
 from offline_judge.domain.evidence import Passage
 from offline_judge.domain.run import ModelIdentity
+from offline_judge.errors import UsageError
 from offline_judge.judge.cache import CompletionCache
 from offline_judge.judge.session import JudgeFactory
 from offline_judge.prompting.fence import Fence
@@ -25,6 +26,10 @@ from offline_judge.wiring.installation import read_secret
 from offline_judge.wiring.searches import open_search
 
 
+_PARTS = ("from_options", "searches", "stages", "options", "largest_prompts", "judge")
+"""What the class of a method has; another package's may lack some of it."""
+
+
 @dataclass(frozen=True)
 class Components:
     """The parts of one run, made from settings. Use as a context manager: it closes them.
@@ -37,6 +42,7 @@ class Components:
         library: The method's prompt templates.
         search: What the method may search; None where it does not search.
         judges: Makes the binder of judges from the backend it shall use.
+        warnings: What a reader of the results must know of these parts.
         resources: What `close` lets go of.
     """
 
@@ -47,6 +53,7 @@ class Components:
     library: TemplateLibrary
     search: SearchProvider | None
     judges: Callable[[Backend], JudgeBinder]
+    warnings: tuple[str, ...] = ()
     resources: ExitStack = field(default_factory=ExitStack)
 
     def __enter__(self) -> Components:
@@ -68,10 +75,17 @@ def build_method(name: str, options: Mapping[str, Any]) -> Method:
     """Build a method from its options.
 
     Raises:
-        UsageError: no such method, or a bad option.
+        UsageError: no such method, a bad option, or the method of another package is none.
         MissingDependencyError: the method's package is not installed.
     """
-    method: Method = METHODS.load(name).from_options(options)
+    made = METHODS.load(name)
+    lacking = [part for part in _PARTS if not hasattr(made, part)]
+    if lacking:
+        raise UsageError(
+            f"{METHODS.describe(name)} is no method: it has no `{'`, `'.join(lacking)}`.",
+            where=METHODS.placeholder(name),
+        )
+    method: Method = made.from_options(options)
     return method
 
 
@@ -118,8 +132,9 @@ def open_components(
         engine, identity = make_engine(settings, settings.lanes * max(1, len(method.stages)))
     with ExitStack() as stack:
         search = shared.search if shared is not None and method.searches else None
+        warnings: list[str] = []
         if method.searches and search is None:
-            search = open_search(settings, listener)
+            search = open_search(settings, listener, warn=warnings.append)
             stack.callback(search.close)
         if own and search is not None:
             search = OwnPassages(search, own)
@@ -145,6 +160,7 @@ def open_components(
             library=library,
             search=search,
             judges=judges,
+            warnings=tuple(warnings),
             resources=stack.pop_all(),
         )
 

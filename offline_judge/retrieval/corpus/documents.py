@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from offline_judge.domain.base import canonical_json
 from offline_judge.domain.strict_json import json_kind, parse_row
 from offline_judge.errors import DataError
 
@@ -25,6 +26,8 @@ class Document:
         url: Where it was taken from, if known.
         date: When it was written or taken, as its source gives it, if known.
         keywords: Other words it is to be found by; searched, never shown.
+        sections: Where a section begins in the text, and the title that its passages carry; in
+            their order. Text before the first one carries the document's own title.
     """
 
     id: str
@@ -33,6 +36,35 @@ class Document:
     url: str = ""
     date: str = ""
     keywords: tuple[str, ...] = ()
+    sections: tuple[tuple[int, str], ...] = ()
+
+    def content_hash(self) -> str:
+        """SHA-256 (64 hex digits) over all but the id.
+
+        Raises:
+            DataError: it holds half of a surrogate pair, which is no Unicode.
+        """
+        parts = [self.title, self.text, self.url, self.date, self.keywords, self.sections]
+        try:
+            self.id.encode()
+            return hashlib.sha256(canonical_json(parts).encode()).hexdigest()
+        except UnicodeEncodeError:
+            raise DataError(f"The document `{self.id}` holds half of a surrogate pair") from None
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A document that is read only where it has changed, because reading it takes long.
+
+    Attributes:
+        id: Unique in its corpus.
+        origin: Hash of what it would be read from, and of the way that is done.
+        read: Reads it; None where it is to be left out.
+    """
+
+    id: str
+    origin: str
+    read: Callable[[], Document | None]
 
 
 def file_hash(path: Path) -> str:
@@ -48,18 +80,22 @@ def file_hash(path: Path) -> str:
         raise _unreadable(path, error) from error
 
 
-def read_documents(path: Path) -> Iterator[Document]:
+def read_documents(path: Path, bad: list[str] | None = None) -> Iterator[Document]:
     """Stream documents from JSON Lines: `id`, `title`, `text`, optional `url` and `date`.
 
     Other keys are ignored and blank lines skipped. Only ids are kept in memory. An `id` may be
     an integer; a `title` may be empty.
+
+    Args:
+        path: The file.
+        bad: Where given, bad rows are left out and what is wrong with each is put in here.
 
     Raises:
         DataError: the file cannot be read, or has bad rows: the first five are named by line and
             field. It is raised where the first bad row stands, after the rest was looked through.
     """
     seen: dict[str, int] = {}
-    problems: list[str] = []
+    problems: list[str] = [] if bad is None else bad
     try:
         with path.open("rb") as file:
             for number, raw in enumerate(file, start=1):
@@ -71,15 +107,19 @@ def read_documents(path: Path) -> Iterator[Document]:
                     _refuse_known(document.id, number, seen)
                 except ValueError as error:
                     problems.append(f"line {number}: {error}")
-                    if len(problems) == SHOWN_PROBLEMS:
+                    if bad is None and len(problems) == SHOWN_PROBLEMS:
                         break
                     continue
-                if not problems:
+                if bad is not None or not problems:
                     yield document
     except OSError as error:
         raise _unreadable(path, error) from error
-    if problems:
-        raise DataError(f"Bad rows: {'; '.join(problems)}", where=str(path))
+    if bad is None and problems:
+        raise DataError(
+            f"Bad rows: {'; '.join(problems)}",
+            where=str(path),
+            remedy="Mend them, or leave them out with --skip-bad.",
+        )
 
 
 def _unreadable(path: Path, error: OSError) -> DataError:

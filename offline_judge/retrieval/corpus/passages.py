@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from offline_judge.domain.evidence import Passage
 from offline_judge.retrieval.corpus.documents import Document
@@ -51,19 +52,29 @@ class _Piece:
 def cut_document(document: Document) -> Iterator[Passage]:
     """Cut a document into passages of about 90 to 120 words, at most `MAX_WORDS`.
 
-    Passages end at ends of paragraphs or sentences; only a sentence longer than a passage is cut
-    inside. They do not overlap and together hold all that is not blank. The id is
+    Passages end at ends of sections, paragraphs or sentences; only a sentence longer than a
+    passage is cut inside. They do not overlap and together hold all that is not blank. The id is
     `<document id>#<n>`, n from 0, so it stays the same as long as the document does.
     """
-    for number, (start, end) in enumerate(_spans(document.text)):
+    for number, (start, end, title) in enumerate(_titled_spans(document)):
         yield Passage(
             id=f"{document.id}#{number}",
             document_id=document.id,
-            title=document.title,
+            title=title,
             text=document.text[start:end],
             start=start,
             end=end,
+            url=document.url,
+            date=document.date,
         )
+
+
+def _titled_spans(document: Document) -> Iterator[tuple[int, int, str]]:
+    """Where each passage begins and ends, and its title; none reaches into another section."""
+    starts = [(0, document.title), *document.sections, (len(document.text), "")]
+    for (begin, title), (following, _) in pairwise(starts):
+        for start, end in _spans(document.text[begin:following]):
+            yield begin + start, begin + end, title
 
 
 def count_words(text: str) -> int:

@@ -1,8 +1,11 @@
 """Where corpora lie, and what each says of itself.
 
-<corpora>/<name>/manifest.json    names the index in use; replacing it is the swap
-<corpora>/<name>/index-<random>/  tantivy's files
-<corpora>/.<name>.lock            held by the process that builds or removes
+<corpora>/<name>/manifest.json      names the index in use; replacing it is the swap
+<corpora>/<name>/index-<random>/    tantivy's files, and a line for each document
+<corpora>/<name>/vectors.json       names the vectors in use, and the index they belong to
+<corpora>/<name>/vectors-<random>/  the vectors in the order of the index, for searching
+<corpora>/<name>/embedded.sqlite    each vector by its text, so that none is computed twice
+<corpora>/.<name>.lock              held by the process that builds, embeds or removes
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ import os
 import re
 import shutil
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -32,10 +35,15 @@ class CorpusManifest(Frozen):
 
     Attributes:
         name: The corpus.
-        content: SHA-256 over all passages in their order; no time, path or file name in it.
+        content: SHA-256 over ids and content of all documents; no time or path in it.
+        history: Hash of the contents that this index had before, where passages of them still
+            weigh in its statistics; empty where its scores depend on its content only.
         documents: Number of documents.
         passages: Number of passages.
+        stale: Passages that were taken out and still weigh in the statistics.
         source: Hash of what it was built from, empty where the builder was told none.
+        paths: The files and folders it was built from.
+        left_out: What was left out of it and why, a sentence each.
         builder: Version of the cutting into passages.
         index_schema: Version of the index schema.
         engine: The index library and its format.
@@ -45,10 +53,14 @@ class CorpusManifest(Frozen):
 
     name: str
     content: str
+    history: str = ""
     documents: int
     passages: int
+    stale: int = 0
     source: str = ""
-    builder: int
+    paths: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    builder: str
     index_schema: int
     engine: str
     index: str
@@ -121,27 +133,42 @@ def damaged(name: str, reason: str) -> SearchError:
     )
 
 
+def replace_file(path: Path, content: bytes) -> None:
+    """Write a file so that a reader, or a crash, sees the old or the new one as a whole."""
+    temporary = path.with_suffix(".tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    directory = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)
+
+
 def checksums(folder: Path) -> dict[str, tuple[int, int]]:
     """Size and CRC-32 of each file of an index, locks apart."""
     files = sorted(path for path in folder.iterdir() if not path.name.endswith(".lock"))
     return {path.name: _checksum(path) for path in files}
 
 
-def check_files(manifest: CorpusManifest, folder: Path) -> None:
-    """Compare an index with its manifest; the whole index is read once.
+def check_files(name: str, files: Mapping[str, tuple[int, int]], folder: Path) -> None:
+    """Compare files of a corpus with what was written; each is read once.
 
     Raises:
         SearchError: a file is missing, cut short or changed.
     """
-    for name, expected in manifest.files.items():
+    for file, expected in files.items():
         try:
-            found = _checksum(folder / name)
+            found = _checksum(folder / file)
         except OSError as error:
-            raise damaged(manifest.name, f"{name}: {error.strerror or error}") from error
+            raise damaged(name, f"{file}: {error.strerror or error}") from error
         if found[0] != expected[0]:
-            raise damaged(manifest.name, f"{name} has {found[0]} bytes instead of {expected[0]}")
+            raise damaged(name, f"{file} has {found[0]} bytes instead of {expected[0]}")
         if found[1] != expected[1]:
-            raise damaged(manifest.name, f"{name} is not what was written")
+            raise damaged(name, f"{file} is not what was written")
 
 
 @contextmanager

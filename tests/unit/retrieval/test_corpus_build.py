@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from offline_judge.errors import DataError, MissingError, StorageError, UsageError
-from offline_judge.retrieval.corpus.build import build_corpus
+from offline_judge.retrieval.corpus.build import Source, build_corpus
 from offline_judge.retrieval.corpus.documents import Document
 from offline_judge.retrieval.corpus.store import (
     build_lock,
@@ -44,7 +44,7 @@ def _unread() -> Iterator[Document]:
 
 def test_the_manifest_counts_and_identifies_content(tmp_path: Path) -> None:
     text = "A sentence of some words that is said again. " * 40
-    manifest = build_corpus("c", [*OLD, Document("d", "T", text)], tmp_path, source="s1")
+    manifest = build_corpus("c", [*OLD, Document("d", "T", text)], tmp_path, source=Source("s1"))
     assert (manifest.name, manifest.documents, manifest.source) == ("c", 2, "s1")
     assert manifest.passages > 2
     assert read_manifest("c", tmp_path) == manifest
@@ -52,20 +52,20 @@ def test_the_manifest_counts_and_identifies_content(tmp_path: Path) -> None:
 
 def test_the_content_hash_depends_on_content_only(tmp_path: Path) -> None:
     first = build_corpus("a", OLD + NEW, tmp_path / "x")
-    again = build_corpus("b", iter(OLD + NEW), tmp_path / "y", source="other")
+    again = build_corpus("b", iter(OLD + NEW), tmp_path / "y", source=Source("other"))
     assert first.content == again.content
     changed = [Document("old", "Otters", "Otters hold hands while they sleep!"), *NEW]
     assert build_corpus("b", changed, tmp_path / "y").content != first.content
 
 
 def test_an_unchanged_source_is_not_built_again(tmp_path: Path) -> None:
-    first = build_corpus("c", OLD, tmp_path, source="s1")
-    assert build_corpus("c", _unread(), tmp_path, source="s1") == first
+    first = build_corpus("c", OLD, tmp_path, source=Source("s1"))
+    assert build_corpus("c", _unread(), tmp_path, source=Source("s1")) == first
 
 
 def test_a_changed_or_unknown_source_is_built(tmp_path: Path) -> None:
-    build_corpus("c", OLD, tmp_path, source="s1")
-    build_corpus("c", NEW, tmp_path, source="s2")
+    build_corpus("c", OLD, tmp_path, source=Source("s1"))
+    build_corpus("c", NEW, tmp_path, source=Source("s2"))
     assert _titles(tmp_path, "otters badgers") == ["Badgers"]
     build_corpus("c", OLD, tmp_path)
     assert _titles(tmp_path, "otters badgers") == ["Otters"]
@@ -73,10 +73,10 @@ def test_a_changed_or_unknown_source_is_built(tmp_path: Path) -> None:
 
 
 def test_a_damaged_corpus_is_built_again_though_its_source_is_unchanged(tmp_path: Path) -> None:
-    manifest = build_corpus("c", OLD, tmp_path, source="s1")
+    manifest = build_corpus("c", OLD, tmp_path, source=Source("s1"))
     store = next((tmp_path / "c" / manifest.index).glob("*.store"))
     store.write_bytes(store.read_bytes()[:-3])
-    build_corpus("c", OLD, tmp_path, source="s1")
+    build_corpus("c", OLD, tmp_path, source=Source("s1"))
     assert _titles(tmp_path, "otters") == ["Otters"]
 
 
@@ -141,9 +141,9 @@ def test_a_second_builder_is_refused_with_the_first_ones_process(tmp_path: Path)
 
 
 def test_an_unchanged_corpus_needs_no_lock(tmp_path: Path) -> None:
-    manifest = build_corpus("c", OLD, tmp_path, source="s1")
+    manifest = build_corpus("c", OLD, tmp_path, source=Source("s1"))
     with build_lock("c", tmp_path):
-        assert build_corpus("c", _unread(), tmp_path, source="s1") == manifest
+        assert build_corpus("c", _unread(), tmp_path, source=Source("s1")) == manifest
 
 
 def _child(code: str, corpora: Path) -> subprocess.Popen[str]:
@@ -152,7 +152,7 @@ def _child(code: str, corpora: Path) -> subprocess.Popen[str]:
         + textwrap.dedent(
             """
         from offline_judge.errors import OfflineJudgeError
-        from offline_judge.retrieval.corpus.build import build_corpus
+        from offline_judge.retrieval.corpus.build import Source, build_corpus
         from offline_judge.retrieval.corpus.documents import Document
         """
         )

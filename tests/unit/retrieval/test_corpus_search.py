@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from offline_judge.errors import MissingError, SearchError
-from offline_judge.retrieval.corpus.build import build_corpus
+from offline_judge.retrieval.corpus.build import Source, build_corpus
 from offline_judge.retrieval.corpus.documents import Document
 from offline_judge.retrieval.corpus.store import remove_corpus
 from offline_judge.retrieval.search.corpus import PROVIDER, CorpusSearch
@@ -173,13 +173,14 @@ async def test_the_search_leaves_the_event_loop_alone(
 
 
 def test_the_identity_is_that_of_the_content(corpora: Path, tmp_path: Path) -> None:
-    manifest = build_corpus("c", DOCUMENTS, tmp_path, source="elsewhere")
+    manifest = build_corpus("c", DOCUMENTS, tmp_path, source=Source("elsewhere"))
     identity = CorpusSearch("c", corpora).identity()
     assert identity == {
         "provider": "corpus",
         "name": "c",
         "content": manifest.content,
         "passages": len(DOCUMENTS),
+        "mode": "words",
     }
     assert PROVIDER.name == "corpus"
 
