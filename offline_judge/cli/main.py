@@ -28,7 +28,7 @@ _COMMANDS = {
     "show": LazyCommand("offline_judge.cli.show:show", "Show how one sample was judged."),
     "runs": LazyCommand("offline_judge.cli.runs:runs", "List, show and export runs."),
     "models": LazyCommand("offline_judge.cli.models:models", "List, show, pull, verify models."),
-    "corpus": LazyCommand("offline_judge.cli.corpus:corpus", "Corpora to search in: build, embed, list, rm."),
+    "corpus": LazyCommand("offline_judge.cli.corpus:corpus", "Build, embed, list, rm corpora."),
     "study": LazyCommand("offline_judge.cli.study:study", "Compare ways of judging."),
 }
 
