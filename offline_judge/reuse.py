@@ -51,6 +51,7 @@ def find_same_run(
             parts.prompts(),
             parts.method.options,
             parts.search.identity() if parts.search is not None else {},
+            None,
             [settings.window, settings.seed, None, None],
         ]
     store = wiring.run_store(settings)
@@ -89,5 +90,6 @@ def _identity(recorded: RunManifest) -> list[Any]:
         recorded.prompts,
         recorded.options,
         recorded.search,
+        recorded.calibration,
         [None if value is None else value.value for value in values],
     ]

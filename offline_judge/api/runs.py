@@ -10,6 +10,7 @@ from offline_judge.api.derived import judged_before
 from offline_judge.api.views import AskView, RunListing, RunRequest, RunView, SampleView
 
 if TYPE_CHECKING:
+    from offline_judge.domain.calibration import Calibration
     from offline_judge.protocols import RunListener
     from offline_judge.settings import Settings
 
@@ -28,7 +29,13 @@ def run(request: RunRequest, settings: Settings, listener: RunListener | None = 
     from offline_judge import jobs
 
     limits = jobs.Limits(request.limit, request.minutes)
-    order = jobs.Order(request.method, request.options, limits, candidate=request.candidate or "")
+    order = jobs.Order(
+        request.method,
+        request.options,
+        limits,
+        candidate=request.candidate or "",
+        calibration=_calibration(request.calibration),
+    )
     data = jobs.DataFile(
         Path(request.data),
         request.mapping,
@@ -201,6 +208,12 @@ def export_rows(run_id: str, settings: Settings) -> Iterator[dict[str, Any]]:
         for name, value in row.metadata.items():
             flat[f"metadata.{name}" if name in flat else name] = value
         yield flat
+
+
+def _calibration(path: Path | None) -> Calibration | None:
+    from offline_judge.calibration.files import read_calibration
+
+    return None if path is None else read_calibration(Path(path))
 
 
 def _advice(wanted: str, known: Iterable[str]) -> str:

@@ -30,6 +30,7 @@ class RunRequest:
         format: The form of a public set that the file has, such as `triviaqa`.
         responses: A file with the responses to the questions of `data`, joined by id.
         candidate: Name of the model that writes the responses that are missing.
+        calibration: A calibration file, by which every judgment is read a second way.
     """
 
     method: str
@@ -42,6 +43,7 @@ class RunRequest:
     format: str | None = None
     responses: Path | None = None
     candidate: str | None = None
+    calibration: Path | None = None
 
 
 @dataclass(frozen=True)

@@ -118,7 +118,7 @@ class Calibration(Frozen):
         judge: Whose probabilities these were.
         rates: Error rates of the calibrated verdicts, each sample read by a map that was fitted
             on other questions.
-        raw_rates: Error rates of the verdicts at .5.
+        raw_rates: Error rates of the verdicts the judge gave by itself.
     """
 
     version: Literal[1] = 1

@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from offline_judge.domain.base import Frozen
+from offline_judge.domain.calibration import Calibration
 
 
 class Interval(Frozen):
@@ -155,16 +156,45 @@ class Score(Frozen):
     Attributes:
         run_id: The run.
         labels: What the figures stand on, and what they leave out.
-        raw: Verdicts at .5.
+        raw: The judge's own verdicts.
         calibrated: Verdicts as the run's calibration, or the one given, reads them; None without.
+        warnings: What a reader of the figures must know, a sentence each.
     """
 
     run_id: str
     labels: LabelCounts
     raw: Figures
     calibrated: Figures | None = None
+    warnings: tuple[str, ...] = ()
 
     @property
     def chosen(self) -> Figures:
         """The reading the user wants: the calibrated one where there is one."""
         return self.calibrated or self.raw
+
+
+class Fit(Frozen):
+    """What fitting a calibration came to.
+
+    Attributes:
+        run_id: The run it was fitted on.
+        labels: What it was fitted on, and what that leaves out.
+        calibration: What was fitted.
+        before: How reliable the judge's own probabilities are.
+        after: How reliable calibrated ones are, each sample read by a map that was fitted on
+            other questions; None where that cannot be done, see `reason`.
+        raw: Agreement of the judge's own verdicts.
+        calibrated: Agreement of calibrated ones, likewise on questions not fitted on.
+        reason: Why `after` and `calibrated` are None.
+        warnings: What a reader of the figures must know, a sentence each.
+    """
+
+    run_id: str
+    labels: LabelCounts
+    calibration: Calibration
+    before: Reliability
+    after: Reliability | None
+    raw: Figures
+    calibrated: Figures | None
+    reason: str = ""
+    warnings: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from offline_judge import wiring
+from offline_judge.calibration.identity import check_fits
 from offline_judge.datasets.order import group_samples
 from offline_judge.datasets.readers import Loaded, read_samples
 from offline_judge.domain.run import DataSource, RunManifest
@@ -114,13 +115,14 @@ def begin_loaded(
         author, kin = open_author(order, settings, manifest)
         if author is not None:
             manifest = manifest.model_copy(update={"candidate": author.identity})
-        warnings = (*check(manifest), *kin, *_left_out(loaded))
+        warnings = (*check(manifest), *_misfits(manifest), *kin, *_left_out(loaded))
         directory = store.create(manifest, files=order.files)
         with take_up(directory, listeners) as (desk, writer):
             keep_sources(writer, parts, author)
             groups = sample_groups(loaded.samples, settings, order.limits)
             plan = make_plan(groups, limit=order.limits.limit)
             job = job_of(plan, order.limits, settings, warnings, resumed=False)
+            job = replace(job, calibration=order.calibration)
             if author is not None:
                 job = replace(job, candidate=author.candidate)
             carry_out(desk, writer, parts, job)
@@ -168,6 +170,7 @@ def manifest_of(
         settings=wiring.recorded_settings(settings, **limits),
         versions=wiring.versions(),
         parent=order.parent,
+        calibration=order.calibration,
     )
 
 
@@ -188,6 +191,16 @@ def job_of(
 def sample_groups(samples: Sequence[Sample], settings: Settings, limits: Limits) -> list[Group]:
     """Samples by question: in the file's order, or with a limit in a fixed random one."""
     return group_samples(samples, seed=settings.seed if limits.given else None)
+
+
+def _misfits(manifest: RunManifest) -> tuple[str, ...]:
+    """What must be known of the run's calibration.
+
+    Raises:
+        RunChangedError: it was fitted for another judge.
+    """
+    calibration = manifest.calibration
+    return () if calibration is None else check_fits(calibration, manifest)
 
 
 def _left_out(loaded: Loaded) -> tuple[str, ...]:

@@ -93,6 +93,7 @@ def derive(
             run_id=recorded.run_id, sample_id=sample_id, passages=tuple(p.id for p in own)
         ),
         own=own,
+        calibration=recorded.calibration,
     )
     return begin_loaded(order, loaded, as_recorded(settings, recorded), listener, _alike(recorded))
 

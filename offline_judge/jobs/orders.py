@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from offline_judge.domain.calibration import Calibration
 from offline_judge.domain.evidence import Passage
 from offline_judge.domain.run import Parent
 
@@ -36,6 +37,7 @@ class Order:
         parent: Whose sample is judged again, for a derived run.
         own: Passages that a person adds to that sample's evidence.
         candidate: Who writes the responses that are missing, by name; "" where none is.
+        calibration: Reads every judgment a second way; None leaves it at the judge's own.
     """
 
     method: str
@@ -45,6 +47,7 @@ class Order:
     parent: Parent | None = None
     own: tuple[Passage, ...] = ()
     candidate: str = ""
+    calibration: Calibration | None = None
 
 
 @dataclass(frozen=True)
