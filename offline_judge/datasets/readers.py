@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol
 
-from offline_judge.datasets.forms.base import Draft, Form, LeftOutError
+from offline_judge.datasets.forms.base import Draft, Form, LeftOutError, first_row
 from offline_judge.datasets.forms.plain import Plain
 from offline_judge.datasets.forms.signs import hint
 from offline_judge.datasets.joining import Joined, Responses, join, named, read_responses
@@ -203,7 +203,7 @@ class _Collector:
             f"This is no {self.form.title} file. Expected: {self.form.expects}. "
             f"Found: {error.found}",
             where=str(self.file.path),
-            remedy=hint(error.columns, besides=self.form.name),
+            remedy=hint(error.columns) or hint(first_row(self.file.path)),
         )
 
 

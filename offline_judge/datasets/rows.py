@@ -129,7 +129,9 @@ class DataFile:
             DataError: the file cannot be read, or its JSON is broken.
             WrongShapeError: there is no such array.
         """
-        if _suffix(self.path) != ".json":
+        if self.format != "jsonl":
+            raise self._is_table()
+        if _suffix(self.path) != ".json" or (not key and self._begins_with(b"{")):
             yield from self.lines()
             return
         with self._opened() as file, self._text(file, errors="strict") as text:
@@ -150,6 +152,8 @@ class DataFile:
             DataError: the file cannot be read, or breaks the rules of CSV.
             WrongShapeError: no header that `shape` demands.
         """
+        if self.format == "jsonl":
+            raise WrongShapeError("a JSON file, not a table")
         # Bytes that are no UTF-8 become surrogates, so that the row and field can be named.
         with self._opened() as file, self._text(file, errors="surrogateescape") as text:
             opening = _opening(text)
@@ -164,6 +168,8 @@ class DataFile:
                         self.columns = self._names(header)
                         yield from self._cells(reader)
                 except csv.Error as error:
+                    if shape.header and not self.columns:
+                        raise self._is_table() from error
                     raise DataError(
                         f"Not {self.format.upper()}: {error}",
                         where=f"{self.path}, line {reader.line_num}",
@@ -209,11 +215,19 @@ class DataFile:
             seen.append(cells)
         if not seen:
             return None
-        widest = max(seen, key=lambda cells: sum(map(bool, cells)))
-        names = [cell.strip() for cell in widest if cell.strip()]
-        raise WrongShapeError(
-            f"a table with the columns {', '.join(names)[:200]}", dict.fromkeys(names, "")
-        )
+        raise _table_with(seen)
+
+    def _is_table(self) -> WrongShapeError:
+        """What to say of a table where JSON is expected."""
+        delimiter = "\t" if self.format == "tsv" else ","
+        with DataFile(self.path)._opened() as file:
+            lines = [line.decode("utf-8", "replace") for line in islice(file, _NOTES)]
+        return _table_with([line.strip("\ufeff\r\n").split(delimiter) for line in lines])
+
+    def _begins_with(self, mark: bytes) -> bool:
+        with DataFile(self.path)._opened() as file:
+            start = file.read(_CHUNK)
+        return start.removeprefix(_BOM).lstrip().startswith(mark)
 
     def _names(self, cells: list[str]) -> tuple[str, ...]:
         if any(_broken(cell) for cell in cells):
@@ -249,6 +263,15 @@ def utf8_remedy(path: Path) -> str:
     return (
         "Save it as UTF-8 (in Excel: CSV UTF-8), or convert it: "
         f"iconv -f WINDOWS-1252 -t UTF-8 {path.name} > utf8-{path.name}"
+    )
+
+
+def _table_with(rows: list[list[str]]) -> WrongShapeError:
+    """The row with the most cells is most likely the header."""
+    widest = max(rows, key=lambda cells: sum(map(bool, cells)), default=[])
+    names = [cell.strip() for cell in widest if cell.strip()]
+    return WrongShapeError(
+        f"a table with the columns {', '.join(names)[:200]}", dict.fromkeys(names, "")
     )
 
 

@@ -158,10 +158,11 @@ def test_a_run_stopped_while_writing_goes_on_without_writing_again(
     settings: Settings, data: Path, drain: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from offline_judge.runner import execution
+    from offline_judge.runner.stopping import StopSwitch
 
-    switches: list[execution.StopSwitch] = []
+    switches: list[StopSwitch] = []
 
-    class Switch(execution.StopSwitch):
+    class Switch(StopSwitch):
         def __init__(self) -> None:
             super().__init__()
             switches.append(self)

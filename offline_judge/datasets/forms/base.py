@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
 from offline_judge.datasets.fields import text_of
@@ -11,6 +13,7 @@ from offline_judge.datasets.forms.signs import fits
 from offline_judge.datasets.rows import DataFile, Row, WrongShapeError
 from offline_judge.domain.sample import Metadata
 from offline_judge.domain.strict_json import json_kind
+from offline_judge.errors import DataError
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,16 @@ def checked(name: str, rows: Iterable[Row]) -> Iterator[Row]:
                 raise WrongShapeError(f"a row with {found}", row.columns)
             known = True
         yield row
+
+
+def first_row(path: Path) -> dict[str, Any]:
+    """The columns of a JSON file's first entry, wherever they stand; empty where there is none."""
+    for key in ("", "Data"):
+        with suppress(WrongShapeError, DataError):
+            found = next(iter(DataFile(path).entries(key)), None)
+            if found is not None and found.columns and "Data" not in found.columns:
+                return found.columns
+    return {}
 
 
 def question_of(columns: Mapping[str, Any], name: str = "question") -> str:

@@ -36,8 +36,8 @@ class NaturalQuestions:
     )
 
     def rows(self, file: DataFile) -> Iterator[Row]:
-        """The lines."""
-        return checked(self.name, file.lines())
+        """The lines, or the entries of an array."""
+        return checked(self.name, file.entries())
 
     def drafts(self, row: Row) -> Iterable[Draft | LeftOutError]:
         """One question."""

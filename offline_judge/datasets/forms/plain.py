@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
 
 from offline_judge.datasets import fields
-from offline_judge.datasets.forms.base import Draft, LeftOutError
+from offline_judge.datasets.forms.base import Draft, LeftOutError, first_row
 from offline_judge.datasets.forms.signs import hint
 from offline_judge.datasets.rows import DataFile, Row, WrongShapeError
 from offline_judge.errors import DataError
@@ -44,6 +43,10 @@ class Plain:
                 yield row
         except WrongShapeError as error:
             raise _an_array(file) from error
+        except DataError:
+            if file.columns:  # that they are others explains best why the rest cannot be read
+                self._check_columns(file)
+            raise
         self._check_mapping(file)
 
     def drafts(self, row: Row) -> Iterable[Draft | LeftOutError]:
@@ -107,17 +110,9 @@ def _remedy(lacking: Mapping[str, str], columns: tuple[str, ...]) -> str:
 
 
 def _an_array(file: DataFile) -> DataError:
-    """What to say of a JSON array, by its first entry."""
-    first: dict[str, Any] = {}
-    if file.path.suffix.lower() == ".json":
-        again = DataFile(file.path)
-        try:
-            first = next((row.columns for row in again.entries()), {})
-        except WrongShapeError:
-            first = {}
     convert = f"Convert it with `jq -c '.[]' {file.path.name} > rows.jsonl`."
     return DataError(
         "The file is one JSON array, not one object a line",
         where=str(file.path),
-        remedy=hint(first) or convert,
+        remedy=hint(first_row(file.path)) or convert,
     )

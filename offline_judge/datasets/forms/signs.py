@@ -42,7 +42,7 @@ def guess(columns: Mapping[str, Any]) -> str:
     return max(sizes, key=lambda name: sizes[name], default="")
 
 
-def hint(columns: Mapping[str, Any], *, besides: str = "") -> str:
+def hint(columns: Mapping[str, Any]) -> str:
     """Advice on `--format` for a row of unexpected columns; empty where none comes to mind."""
     name = guess(columns)
-    return f"This looks like --format {name}." if name and name != besides else ""
+    return f"This looks like --format {name}." if name else ""
