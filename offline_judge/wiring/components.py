@@ -124,12 +124,7 @@ def open_components(
     packages = {method_name: METHODS.package(method_name)} if method.stages else {}
     override = Path(settings.prompts_dir) if settings.prompts_dir else None
     library = TemplateLibrary(packages, override, Fence(read_secret(settings)))
-    if not method.stages:
-        engine, identity = no_engine()
-    elif shared is not None:
-        engine, identity = shared.engine, shared.identity
-    else:
-        engine, identity = make_engine(settings, settings.lanes * max(1, len(method.stages)))
+    engine, identity = _engine_of(method, settings, shared)
     with ExitStack() as stack:
         search = shared.search if shared is not None and method.searches else None
         warnings: list[str] = []
@@ -163,6 +158,16 @@ def open_components(
             warnings=tuple(warnings),
             resources=stack.pop_all(),
         )
+
+
+def _engine_of(
+    method: Method, settings: Settings, shared: Shared | None
+) -> tuple[Engine, ModelIdentity]:
+    if not method.stages:
+        return no_engine()
+    if shared is not None:
+        return shared.engine, shared.identity
+    return make_engine(settings, settings.lanes * len(method.stages))
 
 
 def _cache_path(settings: Settings) -> Path | None:
