@@ -119,7 +119,10 @@ class Embedder(Protocol):
 
     @property
     def id(self) -> str:
-        """Content identity: the card's name and the first 12 digits of its file's hash."""
+        """Identity of the space: the card's name, and 12 digits of a hash over what shapes a vector.
+
+        That is the files' content and how they are used (prefixes, pooling, length).
+        """
 
     @property
     def dimension(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -143,3 +144,46 @@ def test_installation_without_cards_says_so(
     monkeypatch.setattr(cards_module, "files", lambda name: tmp_path / "offline_judge")
     with pytest.raises(Exception, match="has no model cards"):
         load_cards()
+
+
+EMBEDDER = (
+    GOOD.replace('"judge"', '"embedder"')
+    + """
+[embedding]
+format = "gguf"
+dimension = 8
+max_tokens = 64
+"""
+)
+
+
+def test_vectors_are_of_another_space_when_anything_that_shapes_them_changes() -> None:
+    card = read_card(EMBEDDER, "mine.toml")
+    others = [
+        read_card(EMBEDDER.replace("0" * 64, "1" * 64), "mine.toml"),
+        read_card(EMBEDDER + 'query_prefix = "query: "', "mine.toml"),
+        read_card(EMBEDDER + 'pooling = "last"', "mine.toml"),
+        read_card(EMBEDDER.replace("max_tokens = 64", "max_tokens = 65"), "mine.toml"),
+    ]
+    ids = {card.vectors_id, *(other.vectors_id for other in others)}
+    assert len(ids) == 5
+    assert re.fullmatch("mine-[0-9a-f]{12}", card.vectors_id)
+    # What shapes no vector does not: nothing need be embedded again for it.
+    same = EMBEDDER.replace('"MIT"', '"Apache-2.0"').replace("owner/mine", "other/mine")
+    assert read_card(same, "mine.toml").vectors_id == card.vectors_id
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (EMBEDDER.replace('"embedder"', '"judge"'), "an embedder, and nothing else"),
+        (GOOD.replace('"judge"', '"embedder"'), "an embedder, and nothing else"),
+        (EMBEDDER.replace("dimension = 8", "dimension = 0"), "embedding.dimension"),
+        (EMBEDDER.replace("max_tokens = 64", "max_tokens = 2"), "embedding.max_tokens"),
+        (EMBEDDER + 'pooling = "max"', "embedding.pooling"),
+        (EMBEDDER + 'prefix = "x"', "embedding.prefix: is no key of a card"),
+    ],
+)
+def test_embedders_say_how_they_embed_and_others_do_not(text: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        read_card(text, "mine.toml")

