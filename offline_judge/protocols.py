@@ -119,7 +119,7 @@ class Embedder(Protocol):
 
     @property
     def id(self) -> str:
-        """Identity of the space: the card's name, and 12 digits of a hash over what shapes a vector.
+        """Identity of its space: the card's name, and 12 digits of a hash over what shapes vectors.
 
         That is the files' content and how they are used (prefixes, pooling, length).
         """
