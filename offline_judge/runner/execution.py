@@ -66,6 +66,8 @@ class Execution:
         control: Makes the control server from the switch; None serves nobody.
         candidate: Writes the responses that are missing; None where none is.
         written: What it wrote in earlier processes.
+        switch: Thrown by whoever does this work among other work and hears signals itself;
+            None makes one of its own that signals throw.
     """
 
     method: Method
@@ -84,6 +86,7 @@ class Execution:
     control: Callable[[StopSwitch], Control] | None = None
     candidate: Candidate | None = None
     written: Written = field(default_factory=dict)
+    switch: StopSwitch | None = None
 
 
 async def execute(work: Execution, trace: TraceSink, listeners: SafeListeners) -> Status:
@@ -92,10 +95,11 @@ async def execute(work: Execution, trace: TraceSink, listeners: SafeListeners) -
     Raises:
         OfflineJudgeError: the run could not go on; what is recorded so far is kept.
     """
-    switch = StopSwitch()
+    switch = work.switch or StopSwitch()
     session = _Session(work, trace, listeners, switch)
     async with AsyncExitStack() as stack:
-        stack.enter_context(stop_signals(switch, listeners))
+        if work.switch is None:
+            stack.enter_context(stop_signals(switch, listeners))
         if work.control is not None:
             await _serve(work.control(switch), stack, listeners)
         try:

@@ -73,6 +73,7 @@ class Job:
         calibration: Reads every judgment a second way.
         candidate: Writes the responses that are missing; None where none is.
         written: What it wrote in earlier processes.
+        switch: As `Execution.switch`.
     """
 
     plan: Plan
@@ -85,6 +86,7 @@ class Job:
     calibration: Calibration | None = None
     candidate: Candidate | None = None
     written: Written = field(default_factory=dict)
+    switch: StopSwitch | None = None
 
 
 class Desk:
@@ -175,6 +177,7 @@ async def work_on(desk: Desk, writer: TraceWriter, parts: Parts, job: Job) -> St
         estimate=job.estimate,
         candidate=job.candidate,
         written=job.written,
+        switch=job.switch,
         calibration=job.calibration,
         control=lambda switch: _control(desk, job, switch),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AsyncExitStack, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from tempfile import TemporaryDirectory
 
@@ -26,6 +26,7 @@ from offline_judge.jobs.threads import outside_event_loop
 from offline_judge.protocols import RunListener
 from offline_judge.runner.launch import Desk, Job, take_up, work_on
 from offline_judge.runner.plan import Done, Group, Plan, make_plan
+from offline_judge.runner.stopping import Stop, StopSwitch, stop_signals
 from offline_judge.runs.reader import read_events
 from offline_judge.runs.reducer import RunState
 from offline_judge.runs.writer import TraceWriter
@@ -35,8 +36,6 @@ from offline_judge.studies.engine_share import EngineShare
 from offline_judge.studies.known_runs import find_run
 from offline_judge.studies.listening import ConditionEars, StudyEars
 from offline_judge.wiring.engines import no_engine
-
-_STOPPED = ("drained", "cancelled")
 
 
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ def conduct(
         opened = [stack.enter_context(_opened(one, bench)) for one in work.conditions]
         names = {sample.id for group in within for sample in group}
         ears.had(sum(len(names & one.state.settled) for one in opened))
-        status = asyncio.run(_Study(work, settings, opened, clock).run(within, share))
+        status = asyncio.run(_Study(work, settings, opened, clock).run(within, share, ears))
     return Conducted({one.condition.name: one.desk.directory.run_id for one in opened}, status)
 
 
@@ -128,32 +127,36 @@ class _Study:
         self._settings = settings
         self._opened = opened
         self._clock = clock
+        # One for all steps: a signal between two of them must not be lost.
+        self._switch = StopSwitch()
 
-    async def run(self, groups: Sequence[Group], share: EngineShare) -> str:
+    async def run(self, groups: Sequence[Group], share: EngineShare, listener: RunListener) -> str:
         """Take as many questions at a time as there are lanes through all conditions."""
         minutes, lanes = self._work.limits.minutes, self._settings.lanes
         deadline = None if minutes is None else self._clock() + 60 * minutes
         planned = sum(map(len, groups))
         everything = planned == len(self._work.samples)
-        try:
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(share.close)
+            stack.enter_context(stop_signals(self._switch, listener))
             for start in range(0, len(groups), lanes):
                 if deadline is not None and self._clock() >= deadline:
                     return "limit"
                 last = everything and start + lanes >= len(groups)
                 for one in self._opened:
                     block = groups[start : start + lanes]
-                    if await self._take(one, block, planned, last=last) in _STOPPED:
+                    if not await self._take(one, block, planned, last=last):
                         return "stopped"
-        finally:
-            await share.close()
         return "completed" if everything else "limit"
 
-    async def _take(self, one: _Open, block: Sequence[Group], planned: int, *, last: bool) -> str:
-        """Judge what a condition has not judged of these questions."""
+    async def _take(self, one: _Open, block: Sequence[Group], planned: int, *, last: bool) -> bool:
+        """Judge what a condition has not judged of these questions; false once it shall stop."""
         state = one.state
         left = make_plan(block, done=Done(state.samples, state.finished))
+        if self._switch.state is not Stop.GO:
+            return False
         if not left.groups:
-            return "completed"
+            return True
         reused = len(state.settled)
         total = max(planned, reused + len(left.samples))
         job = Job(
@@ -164,8 +167,10 @@ class _Study:
             warnings=(),
             runtime_path=self._settings.runtime_path,
             estimate=False,
+            switch=self._switch,
         )
-        return await work_on(one.desk, one.writer, one.parts, job)
+        await work_on(one.desk, one.writer, one.parts, job)
+        return self._switch.state is Stop.GO
 
 
 @contextmanager
