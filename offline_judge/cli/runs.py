@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -124,31 +122,33 @@ def _cells(row: JudgedRow) -> list[str]:
 @output_options
 @click.pass_obj
 def export(session: Session, run_id: str, form: str | None, out: Path | None) -> None:
-    """Write RUN's rows as JSON Lines or CSV, one a sample."""
+    """Write RUN's rows as JSON Lines or CSV, one a sample.
+
+    JSON Lines has every text as it is. CSV is for spreadsheets: a text that would be computed
+    there (it begins with = + - @) gets an apostrophe in front, and FILE is marked as UTF-8.
+    """
     from offline_judge import api
+    from offline_judge.cli.sheets import Sheet
 
     if session.json and form == "csv" and out is None:
         raise click.UsageError("--json and --format csv both want stdout; add --out FILE.")
     rows = api.export_rows(run_id, session.settings())
-    pieces = _as_csv(rows) if form == "csv" else (output.json_line(row) for row in rows)
+    sheet = Sheet()
+    lines = (output.json_line(row) for row in rows)
+    pieces = sheet.pieces(rows, marked=out is not None) if form == "csv" else lines
     if out is None:
         for piece in pieces:
             output.write(visible(piece, lines=True) if output.is_terminal() else piece)
-        return
-    _write_file(out, pieces)
-    if session.json:
-        output.document({"run": run_id, "file": out})
-    session.diagnostics.note(f"Rows written to {out}")
-
-
-def _as_csv(rows: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """CSV, a row a piece and the header first; metadata may differ from row to row."""
-    kept = [output.plain(row) for row in rows]
-    columns = list(dict.fromkeys(name for row in kept for name in row))
-    for row in [dict(zip(columns, columns, strict=True)), *kept]:
-        piece = io.StringIO()
-        csv.DictWriter(piece, columns, lineterminator="\n").writerow(row)
-        yield piece.getvalue()
+    else:
+        _write_file(out, pieces)
+        if session.json:
+            output.document({"run": run_id, "file": out})
+        session.diagnostics.note(f"Rows written to {out}")
+    if sheet.defused:
+        session.diagnostics.note(
+            f"{sheet.defused:,} texts that a spreadsheet would compute begin with an apostrophe; "
+            "--format jsonl has them as they are."
+        )
 
 
 def _write_file(path: Path, pieces: Iterable[str]) -> None:

@@ -85,6 +85,9 @@ class Request:
     limit: int | None = None
     minutes: float | None = None
     options: dict[str, Any] = field(default_factory=dict)
+    format: str | None = None
+    responses: Path | None = None
+    candidate: str | None = None
 
 
 def manifest(

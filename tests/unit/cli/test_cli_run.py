@@ -51,6 +51,7 @@ def test_run_hands_its_flags_over(cli: CommandLine, seen: Seen) -> None:
     cli(
         *("--data-dir", "elsewhere", "run", "sage", "--data", "d.jsonl", "--map", "a=b=question"),
         *("--limit", "5", "--minutes", "2.5", "--skip-bad", "-o", "rounds=2", "-o", "name=x=y"),
+        *("--format", "nq-open", "--responses", "r.csv", "--candidate", "small"),
         *("-o", "fast=true", "--lanes", "2", "--seed", "7", "--no-cache", "--judge", "tiny"),
     )
 
@@ -62,6 +63,9 @@ def test_run_hands_its_flags_over(cli: CommandLine, seen: Seen) -> None:
         limit=5,
         minutes=2.5,
         options={"rounds": 2, "name": "x=y", "fast": True},
+        format="nq-open",
+        responses=Path("r.csv"),
+        candidate="small",
     )
     assert seen.settings is not None
     assert (seen.settings.lanes, seen.settings.seed, seen.settings.cache) == (2, 7, False)

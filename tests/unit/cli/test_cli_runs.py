@@ -97,7 +97,7 @@ def test_rows_are_exported_as_csv_with_the_columns_of_all(cli: CommandLine, tmp_
 
     cli("runs", "export", "last", "--format", "csv", "--out", "rows.csv")
 
-    written = (tmp_path / "rows.csv").read_text("utf-8")
+    written = (tmp_path / "rows.csv").read_text("utf-8-sig")
     rows = list(csv.DictReader(io.StringIO(written)))
     assert rows[0]["note"] == 'x,"y"\nz'
     assert rows[1]["extra"] == "\\ud800"
