@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from offline_judge.domain.costs import RunCosts
     from offline_judge.protocols import RunListener
-    from offline_judge.runs.costs import RunCosts
     from offline_judge.settings import Settings
     from offline_judge.studies.report import StudyReport
 

@@ -8,7 +8,7 @@ from offline_judge.cli import output
 from offline_judge.cli.numbers import count, duration
 
 if TYPE_CHECKING:
-    from offline_judge.runs.costs import RunCosts, StageCost
+    from offline_judge.domain.costs import RunCosts, StageCost
 
 _COLUMNS = ("calls", "reused", "tokens sent", "read anew", "written", "reading", "writing")
 

@@ -18,10 +18,20 @@ if TYPE_CHECKING:
     from offline_judge.api import StudyView
 
 _PATH = click.Path(path_type=Path)
-_LIVE = (
-    *("data", "labels", "responses", "format", "mapping", "skip_bad", "conditions", "more"),
-    *("options", "limit", "minutes", "gold"),
-)
+_LIVE = {
+    "data": "--data",
+    "labels": "--labels",
+    "format": "--format",
+    "responses": "--responses",
+    "mapping": "--map",
+    "skip_bad": "--skip-bad",
+    "conditions": "--conditions",
+    "more": "--with",
+    "options": "--option",
+    "limit": "--limit",
+    "minutes": "--minutes",
+    "gold": "--gold",
+}
 """What only a study that judges takes."""
 
 
@@ -64,7 +74,7 @@ def _names(_ctx: click.Context, _param: click.Parameter, value: str | None) -> t
 @judge_options
 @output_options
 @click.pass_obj
-def sage(session: Session, from_scores: Path | None, /, **request: Any) -> None:
+def sage(session: Session, /, **request: Any) -> None:
     """Compare direct, reference, lexical, sage and its ablations on one labelled file.
 
     Each condition is a run. The same command goes on where an earlier one stopped; whenever it
@@ -73,12 +83,11 @@ def sage(session: Session, from_scores: Path | None, /, **request: Any) -> None:
     from offline_judge import api
     from offline_judge.cli.display import Display
 
+    from_scores = request.pop("from_scores")
     if from_scores is not None:
-        given = [name for name in _LIVE if request[name]]
+        given = [option for name, option in _LIVE.items() if request[name]]
         if given:
-            raise UsageError(
-                f"--from-scores judges nothing and takes no --{given[0].replace('_', '-')}."
-            )
+            raise UsageError(f"--from-scores judges nothing and takes no {given[0]}.")
         again = {name: request[name] for name in ("threshold_from", "out")}
         _report(session, api.study_report(from_scores, **again))
         return

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from offline_judge.domain.costs import StageCost
 from offline_judge.domain.events import AnyEvent, CallFinished, SampleFinished, SampleStarted
-from offline_judge.runs.costs import StageCost, call_cost
+from offline_judge.runs.costs import call_cost
 
 Key = tuple[str, str, bool]
 """Template, hash of the prompt, and whether labels were read."""

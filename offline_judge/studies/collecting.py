@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from offline_judge import wiring
+from offline_judge.domain.costs import StageCost
 from offline_judge.domain.events import AnyEvent
 from offline_judge.domain.sample import Sample
-from offline_judge.runs.costs import StageCost, fold_costs
+from offline_judge.runs.costs import fold_costs
 from offline_judge.runs.reader import read_events
 from offline_judge.runs.reducer import SampleRow, fold
 from offline_judge.settings import Settings

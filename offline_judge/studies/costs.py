@@ -11,10 +11,10 @@ from typing import Literal
 from pydantic import ValidationError
 
 from offline_judge.domain.base import Frozen
+from offline_judge.domain.costs import StageCost, add_up
 from offline_judge.domain.scores import Interval
 from offline_judge.errors import DataError
 from offline_judge.metrics.bootstrap import Undefined, bootstrap
-from offline_judge.runs.costs import StageCost, add_up
 from offline_judge.studies.conditions import SHARED_ROUNDS
 from offline_judge.studies.figures import difference
 from offline_judge.studies.scores import Score, Table
