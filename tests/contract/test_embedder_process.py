@@ -74,3 +74,16 @@ def test_a_model_cut_short_is_refused_before_the_engine_starts(
     path.write_bytes(small_weights.read_bytes()[:50_000_000])
     with pytest.raises(WeightsError, match="no usable GGUF model"):
         GgufEmbedder(gguf_card(), path, 1)
+
+
+def test_the_cards_pooling_reaches_the_engine(small_weights: Path) -> None:
+    found = []
+    for pooling in ("mean", "last"):
+        how = gguf_card().embedding
+        assert how is not None
+        how = how.model_copy(update={"pooling": pooling})
+        embedder = GgufEmbedder(gguf_card().model_copy(update={"embedding": how}), small_weights, 1)
+        found.append(embedder.embed(["The river reaches the sea."], kind="passage")[0])
+        embedder.close()
+
+    assert found[0] @ found[1] < 0.99

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _QUIET = 3  # errors only: the runtime warns of things nobody here can change
+_INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 _FAILURES = (
     "EPFail",
     "EngineError",
@@ -60,6 +61,8 @@ class OnnxEmbedder:
         self._tokenizer = _tokenizer(card, model.with_name(TOKENIZER))
         self._session: Any = _session(card, model, threads)
         self._inputs = {item.name for item in self._session.get_inputs()}
+        if problem := _shape_problem(self._session):
+            raise unusable(card, model, "ONNX model of an embedder", problem)
         self._failures = _failures()
         check_dimension(card, self._vector("", "passage").shape[-1])
 
@@ -97,6 +100,8 @@ class OnnxEmbedder:
         import numpy as np
 
         encoding = self._tokenizer.encode(model_text(text, kind, self._how))
+        # A tokenizer that adds no special tokens has none for an empty text.
+        encoding = encoding if encoding.ids else self._tokenizer.encode(".")
         given = {
             "input_ids": encoding.ids,
             "attention_mask": encoding.attention_mask,
@@ -116,6 +121,15 @@ class OnnxEmbedder:
             ) from error
         vector: NDArray[np.float32] = _pooled(states, encoding.attention_mask, self._how.pooling)
         return vector
+
+
+def _shape_problem(session: Any) -> str:
+    """Why a model is none that turns tokens into a vector each; empty where it is one."""
+    inputs = {item.name for item in session.get_inputs()}
+    if "input_ids" not in inputs or not inputs <= _INPUTS:
+        return f"it takes {', '.join(sorted(inputs))}, not token ids"
+    rank = len(session.get_outputs()[0].shape)
+    return "" if rank == 3 else f"its first output has {rank} dimensions, not text, token, number"
 
 
 def _pooled(states: Any, mask: Sequence[int], pooling: str) -> Any:

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
-from offline_judge.errors import MissingDependencyError, SettingsError, WeightsError
+from offline_judge.errors import (
+    BackendError,
+    MissingDependencyError,
+    SettingsError,
+    WeightsError,
+)
 from offline_judge.weights.cards import Embedding, ModelCard
 
 if TYPE_CHECKING:
@@ -32,13 +37,13 @@ def unit_rows(rows: NDArray[np.float32]) -> NDArray[np.float32]:
         rows: Shape (texts, dimension).
 
     Raises:
-        WeightsError: a row is zero or not finite, which sound weights never give.
+        BackendError: a row is zero or not finite, which sound weights never give.
     """
     import numpy as np
 
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     if not (np.isfinite(lengths).all() and (lengths > 0).all()):
-        raise WeightsError(
+        raise BackendError(
             "The embedder gave a vector without a direction.",
             remedy="Its weights may be damaged: offline-judge models verify NAME",
         )

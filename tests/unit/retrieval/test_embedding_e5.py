@@ -11,7 +11,12 @@ import numpy as np
 import pytest
 from embedder_files import HIDDEN, PIECES, POSITIONS, card, e5s1, write_e5s1
 
-from offline_judge.errors import MissingDependencyError, SettingsError, WeightsError
+from offline_judge.errors import (
+    BackendError,
+    MissingDependencyError,
+    SettingsError,
+    WeightsError,
+)
 from offline_judge.retrieval.embedding.e5 import E5Embedder
 from offline_judge.retrieval.embedding.e5_file import BrokenFileError, E5File, decode_blocks
 
@@ -100,7 +105,7 @@ def test_weights_that_are_not_numbers_give_an_error_and_no_vector(tmp_path: Path
     # The last tensor is a layer norm's shift.
     broken = data[:-4] + np.array([np.nan], "<f4").tobytes()
     embedder = _open(tmp_path, broken)
-    with pytest.raises(WeightsError, match="without a direction"):
+    with pytest.raises(BackendError, match="without a direction"):
         embedder.embed(["sea"], kind="passage")
 
 
