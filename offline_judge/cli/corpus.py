@@ -16,6 +16,7 @@ from offline_judge.domain.corpus import CorpusState
 
 PROGRESS_INTERVAL_S = 5.0
 SHOWN_LEFT_OUT = 5
+SMALL = 100  # fewer texts are embedded before anybody has read that they are
 
 
 @click.group(cls=LazyGroup)
@@ -146,13 +147,13 @@ class _Told:
 
     def indexed(self, documents: int, passages: int) -> None:
         if self._due():
-            self.note(f"{documents:,} documents, {passages:,} passages indexed")
+            self.note(f"{count(documents, 'document')}, {count(passages, 'passage')} indexed")
 
     def embedded(self, done: int, total: int) -> None:
         now = time.monotonic()
         if self._began is None:
             self._began = (now, done)
-            if done < total:
+            if total - done > SMALL:
                 self.note(
                     f"`{self._name}` can be searched by words now. Embedding {total - done:,} of "
                     f"{total:,} texts; Ctrl-C stops it, `offline-judge corpus embed {self._name}` "

@@ -7,6 +7,7 @@ import json
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -27,6 +28,7 @@ from offline_judge.retrieval.corpus.store import (
     corpus_path,
     replace_file,
 )
+from offline_judge.retrieval.corpus.vectors import sweep_vectors
 
 BUILDER = 2  # goes up when the same documents are cut or stored differently
 PROGRESS_EVERY = 500
@@ -97,15 +99,14 @@ def build_corpus(
 
 
 def sweep(folder: Path) -> None:
-    """Delete what interrupted builds left, keeping the index in use."""
-    try:
+    """Delete what interrupted builds left, keeping the index in use and its vectors."""
+    manifest = None
+    with suppress(OSError, ValueError):
         manifest = CorpusManifest.model_validate_json((folder / MANIFEST).read_bytes())
-        used = manifest.index
-    except (OSError, ValueError):
-        used = ""
     for path in folder.glob(f"{INDEX_PREFIX}*"):
-        if path.name != used:
+        if manifest is None or path.name != manifest.index:
             shutil.rmtree(path)
+    sweep_vectors(folder, manifest)
 
 
 def _engine() -> str:

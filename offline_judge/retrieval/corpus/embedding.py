@@ -32,6 +32,7 @@ from offline_judge.retrieval.corpus.vectors import (
     VECTORS_PREFIX,
     VectorManifest,
     read_vector_manifest,
+    sweep_vectors,
 )
 
 if TYPE_CHECKING:
@@ -79,14 +80,6 @@ def embed_corpus(
                 return _Embedding(folder, manifest, embedder, store).run(progress)
         except OSError as error:
             raise StorageError(f"Cannot write the vectors: {error}", where=str(folder)) from error
-
-
-def sweep_vectors(folder: Path, manifest: CorpusManifest) -> None:
-    """Delete matrices that belong to no index in use."""
-    current = read_vector_manifest(folder, manifest)
-    for path in folder.glob(f"{VECTORS_PREFIX}*"):
-        if current is None or path.name != current.folder:
-            shutil.rmtree(path)
 
 
 def text_of(fields: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,6 +67,14 @@ def read_vector_manifest(folder: Path, manifest: CorpusManifest) -> VectorManife
     except (OSError, ValidationError):
         return None
     return found if found.index == manifest.index else None
+
+
+def sweep_vectors(folder: Path, manifest: CorpusManifest | None) -> None:
+    """Delete matrices that belong to no index in use."""
+    current = read_vector_manifest(folder, manifest) if manifest else None
+    for path in folder.glob(f"{VECTORS_PREFIX}*"):
+        if current is None or path.name != current.folder:
+            shutil.rmtree(path)
 
 
 def open_vectors(folder: Path, manifest: CorpusManifest, embedder: str) -> Vectors:

@@ -25,6 +25,7 @@ def fused(
     direction: NDArray[np.float32],
     words: Sequence[tuple[int, float]],
     count: int,
+    weight: float = WORD_WEIGHT,
 ) -> list[tuple[int, float]]:
     """The best `count` places with their scores, and those that come as near as the last one.
 
@@ -36,6 +37,7 @@ def fused(
         direction: Unit vector of the query, shape (dimension,).
         words: (place, BM25) of passages found by words, best first; others count as 0.
         count: At least 1.
+        weight: What the best score by words is worth in cosine.
     """
     import numpy as np
 
@@ -43,7 +45,7 @@ def fused(
     if words and words[0][1] > 0:
         places = np.array([place for place, _ in words], dtype=np.uint64)
         shares = np.array([score for _, score in words]) / words[0][1]
-        scores[np.searchsorted(vectors.places, places)] += WORD_WEIGHT * shares
+        scores[np.searchsorted(vectors.places, places)] += weight * shares
     last = 0.0
     if count < len(scores):
         last = float(np.partition(scores, len(scores) - count)[len(scores) - count])
