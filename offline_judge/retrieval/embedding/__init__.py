@@ -1,1 +1,1 @@
-"""Embedders."""
+"""Embedders that run in this process; those of the engine are in `backends`."""
