@@ -98,7 +98,12 @@ def _scalar(raw: str) -> Any:
 @click.argument("method")
 @click.option("--data", required=True, metavar="FILE", help="JSONL or CSV: question, response ...")
 @click.option("--map", "mapping", multiple=True, metavar="COLUMN=FIELD", help="Name a column.")
-@click.option("--format", metavar="NAME", help="The form of a public set, such as triviaqa.")
+@click.option(
+    "--format",
+    metavar="NAME",
+    help="Form of a public set: ambigqa, evouna, freshqa, hotpotqa, natural-questions, nq-open, "
+    "openqa-eval, triviaqa.",
+)
 @click.option(
     "--responses",
     type=click.Path(path_type=Path),

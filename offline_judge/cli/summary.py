@@ -11,18 +11,22 @@ if TYPE_CHECKING:
     from offline_judge.domain.run import Agreement, RunManifest, RunSummary
 
 
+_OWN_FORMS = ("jsonl", "csv", "tsv")
+
+
 def manifest_pairs(manifest: RunManifest) -> list[tuple[str, str]]:
     """Who judged what, with what."""
     judge, engine = manifest.judge.name, manifest.judge.engine
     if engine != judge:  # they are one where there is no judge at all
         judge = f"{judge} ({f'{engine} {manifest.judge.engine_version}'.strip()})"
     skipped = f", {manifest.data.skipped:,} skipped" if manifest.data.skipped else ""
+    form = "" if manifest.data.format in _OWN_FORMS else f", {manifest.data.format}"
     pairs = [
         ("run", manifest.run_id),
         ("started", manifest.created),
         ("method", manifest.method),
         ("judge", judge),
-        ("data", f"{manifest.data.path} ({count(manifest.data.rows, 'row')}{skipped})"),
+        ("data", f"{manifest.data.path} ({count(manifest.data.rows, 'row')}{skipped}{form})"),
     ]
     if manifest.data.responses is not None:
         joined = manifest.data.responses

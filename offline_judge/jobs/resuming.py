@@ -63,7 +63,8 @@ def resume(run_id: str, settings: Settings, limits: Limits, listener: RunListene
         state = directory.state()
         done = Done(state.samples, state.finished)
         loaded = load_again(recorded, directory)
-        check_data(recorded.data, loaded.source, loaded.samples, done)
+        samples = [answered(sample, state.written) for sample in loaded.samples]
+        check_data(recorded.data, loaded.source, samples, done)
         widened = _widened(limits, recorded)
         order = Order(
             recorded.method,
@@ -82,7 +83,6 @@ def resume(run_id: str, settings: Settings, limits: Limits, listener: RunListene
             if author is not None:
                 now = now.model_copy(update={"candidate": author.identity})
             notes = check_same_judge(recorded, now)
-            samples = [answered(sample, state.written) for sample in loaded.samples]
             groups = sample_groups(samples, settings, order.limits)
             plan = make_plan(groups, limit=order.limits.limit, done=done)
             job = job_of(plan, limits, settings, notes, resumed=True)

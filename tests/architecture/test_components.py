@@ -6,12 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from offline_judge.registry import BACKENDS, METHODS, PROVIDERS, Registry
+from offline_judge.registry import BACKENDS, FORMS, METHODS, PROVIDERS, Registry
 
 KINDS: dict[str, Registry] = {
     "METHOD: type[Method]": METHODS,
     "BACKEND: type[Backend]": BACKENDS,
     "PROVIDER: type[SearchProvider]": PROVIDERS,
+    "FORM: type[Form]": FORMS,
 }
 SHIPPED = [
     pytest.param(declaration, registry, name, id=f"{registry.kind} {name}")
@@ -54,3 +55,9 @@ def test_every_file_with_a_constant_is_registered(registry: Registry, folder: st
         if any(constant in path.read_text("utf-8") for constant in constants)
     }
     assert found == set(registry.names())
+
+
+def test_every_form_of_a_public_set_is_registered() -> None:
+    folder = Path(__file__).resolve().parents[2] / "offline_judge/datasets/forms"
+    found = {path.stem for path in folder.glob("*.py") if "\nFORM: " in path.read_text("utf-8")}
+    assert found == {name.replace("-", "_") for name in FORMS.names()}

@@ -320,3 +320,63 @@ def test_one_sample_is_shown_with_how_its_response_came_about(
     exported = {row["id"]: row for row in api.export_rows("last", settings)}
     assert exported["q2"]["response"]
     assert exported["q2"]["candidate"] == "scripted"
+
+
+def test_a_changed_file_is_told_apart_from_written_responses(
+    settings: Settings, data: Path
+) -> None:
+    api.run(direct(data, candidate="scripted", limit=2), settings)
+    with data.open("a") as file:
+        file.write('{"id": "more", "question": "Who?"}\n')
+    with pytest.raises(RunChangedError, match="are all there as they were"):
+        api.resume("last", settings)
+
+
+def test_joined_responses_are_recorded_and_must_not_change(
+    settings: Settings, data: Path, tmp_path: Path
+) -> None:
+    answers = tmp_path / "answers.jsonl"
+    rows = [{"id": f"q{n}", "response": f"It is {n}."} for n in range(QUESTIONS - 1)]
+    answers.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    view = api.run(direct(data, responses=answers, limit=2), settings)
+    joined = view.manifest.data.responses
+    assert joined is not None
+    assert joined.path == str(answers)
+    assert any("1 questions without a response" in warning for warning in view.summary.warnings)
+    assert api.resume("last", settings, limit=3).summary.outcomes == {"scored": 3}
+    with answers.open("a") as file:
+        file.write('{"id": "q5", "response": "It is 5."}\n')
+    with pytest.raises(RunChangedError, match="file of responses is not the one"):
+        api.resume("last", settings, limit=4)
+    answers.unlink()
+    with pytest.raises(DataError, match="file of responses of this run is gone"):
+        api.resume("last", settings, limit=4)
+
+
+def test_a_public_set_is_judged_and_resumed_under_its_form(
+    settings: Settings, tmp_path: Path
+) -> None:
+    rows = [
+        {
+            "question": f"who is {n}",
+            "golden_answer": "Ida",
+            "answer_a": "Ida",
+            "judge_a": True,
+            "improper": n == 0,
+        }
+        for n in range(4)
+    ]
+    path = tmp_path / "NQ.json"
+    path.write_text(json.dumps(rows))
+    view = api.run(direct(path, format="evouna", limit=1), settings)
+    assert view.manifest.data.format == "evouna"
+    assert view.manifest.data.left_out == {"questions flagged as improper": 1}
+    assert api.resume("last", settings, limit=3).summary.outcomes == {"scored": 3}
+    assert view.summary.agreement is not None
+
+
+def test_responses_are_joined_or_written_not_both(
+    settings: Settings, data: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match="joined or written"):
+        api.run(direct(data, candidate="scripted", responses=tmp_path / "a.csv"), settings)

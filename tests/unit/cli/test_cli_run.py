@@ -181,3 +181,10 @@ def test_an_option_that_is_no_json_number_stays_text(cli: CommandLine, seen: See
 
     assert seen.request is not None
     assert seen.request.options == {"x": "NaN", "y": "[1]", "z": "007"}
+
+
+def test_the_help_names_every_form_of_a_public_set(cli: CommandLine) -> None:
+    from offline_judge.registry import FORMS
+
+    said = cli("run", "--help").out
+    assert [name for name in FORMS.names() if name not in said] == []
