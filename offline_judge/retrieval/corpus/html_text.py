@@ -20,7 +20,13 @@ BYTE_ORDER_MARKS = (
     (b"\xfe\xff", "utf-16"),
 )
 # What browsers read under a narrower name, and what they take where nothing is declared.
-_READ_AS = {"iso8859-1": "cp1252", "ascii": "cp1252", "utf-16-le": "utf-8", "utf-16-be": "utf-8"}
+_READ_AS = {
+    "iso8859-1": "cp1252",
+    "ascii": "cp1252",
+    "utf-16": "utf-8",
+    "utf-16-le": "utf-8",
+    "utf-16-be": "utf-8",
+}
 _UNDECLARED = "cp1252"
 
 _UNSEEN_TAGS = ("script", "style", "template", "noscript", "iframe", "object", "svg", "datalist")

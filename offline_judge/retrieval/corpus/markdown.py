@@ -13,9 +13,9 @@ _SMALL_SECTION = 25
 
 _FRONT_MATTER = re.compile(r"\A---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.M)
 _FRONT_FIELD = re.compile(r"^(title|date|url):[ \t]*(.+?)[ \t]*$", re.M)
-# A block of code, which is kept as it is, or a comment, which nobody sees in the rendered page.
+# Where a block of code begins, which is kept as it is up to its end, or a comment.
 _CODE_OR_COMMENT = re.compile(
-    r"(^ {0,3}(`{3,}|~{3,})[^\n]*\n.*?(?:^ {0,3}\2[`~]*[ \t]*$|\Z))|<!--.*?-->", re.DOTALL | re.M
+    r"^ {0,3}(`{3,}|~{3,})[^\n]*\n(?:.*?^ {0,3}\1[`~]*[ \t]*$|.*)|<!--", re.DOTALL | re.M
 )
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$")
@@ -49,7 +49,7 @@ def read_markdown(source: str, *, title: str = "", fallback: str = "") -> Marked
     `fallback`. A section is titled by the document's title and the headings above it.
     """
     body, given = _front_matter(source.replace("\r\n", "\n"))
-    text = _CODE_OR_COMMENT.sub(lambda match: match.group(1) or "", body)
+    text = "".join(_seen(body))
     headings = list(_headings(text))
     first = next((heading.words for heading in headings if heading.level == 1), "")
     title = title or given.get("title") or first or fallback
@@ -69,6 +69,22 @@ def _front_matter(source: str) -> tuple[str, dict[str, str]]:
         return source, {}
     fields = {name: value.strip("\"'") for name, value in _FRONT_FIELD.findall(match.group(1))}
     return source[match.end() :], fields
+
+
+def _seen(text: str) -> Iterator[str]:
+    """The text without comments, which nobody sees in the rendered page."""
+    at = 0
+    while match := _CODE_OR_COMMENT.search(text, at):
+        if match.group(1):
+            yield text[at : match.end()]
+            at = match.end()
+            continue
+        end = text.find("-->", match.end())
+        if end < 0:
+            break
+        yield text[at : match.start()]
+        at = end + len("-->")
+    yield text[at:]
 
 
 def _headings(text: str) -> Iterator[_Heading]:
