@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from typing import Any
 
-from offline_judge.errors import MissingDependencyError, UsageError
+from offline_judge.errors import MissingDependencyError, OfflineJudgeError, UsageError
 
 METHOD_GROUP = "offline_judge.methods"
 
@@ -66,29 +68,64 @@ class Registry:
         """The package that holds a component, where its data files are.
 
         Raises:
-            UsageError: no component has this name.
+            UsageError: no component has this name, or its module lies in no package.
         """
-        return self.placeholder(name).partition(":")[0].rpartition(".")[0]
+        module = self.placeholder(name).partition(":")[0]
+        spec = find_spec(module)
+        if spec is not None and spec.submodule_search_locations is not None:
+            return module
+        package = module.rpartition(".")[0]
+        if not package:
+            raise UsageError(
+                f"{self.describe(name)} is a module of its own and can hold no prompts.",
+                where=self.placeholder(name),
+                remedy="Put it into a package, with its prompts in the folder `prompts` there.",
+            )
+        return package
+
+    def describe(self, name: str) -> str:
+        """What to call a component in a message: its kind and name, and whose it is."""
+        owner = self._owner(name)
+        return f"The {self.kind} `{name}`{f' of the package `{owner}`' if owner else ''}"
 
     def load(self, name: str) -> Any:
         """Import a component.
 
         Raises:
-            UsageError: no component has this name, or its module lacks the constant.
+            UsageError: no component has this name, its module lacks the constant, or the module
+                of another distribution fails while it is imported.
             MissingDependencyError: its module, or one that it needs, is not installed.
         """
-        place = self.placeholder(name)
-        module, _, constant = place.partition(":")
-        try:
+        module, _, constant = self.placeholder(name).partition(":")
+        with self.blamed(name):
             return getattr(import_module(module), constant)
+
+    @contextmanager
+    def blamed(self, name: str) -> Iterator[None]:
+        """Name the component, and whose it is, in whatever its code raises inside the block.
+
+        Raises:
+            UsageError: it failed, or lacks something.
+            MissingDependencyError: a module that it needs is not installed.
+        """
+        place = self.placeholder(name)
+        try:
+            yield
+        except OfflineJudgeError:
+            raise
         except ModuleNotFoundError as error:
             raise MissingDependencyError(
-                f"The {self.kind} `{name}` needs `{error.name}`, which is not installed.",
+                f"{self.describe(name)} needs `{error.name}`, which is not installed.",
                 where=place,
             ) from error
-        except AttributeError as error:
+        except Exception as error:
+            # What another package's code does while it is loaded, nobody here can know.
+            if name in self._shipped:
+                raise
             raise UsageError(
-                f"The {self.kind} `{name}` cannot be loaded: {error}.", where=place
+                f"{self.describe(name)} cannot be loaded: {type(error).__name__}: {error}.",
+                where=place,
+                remedy="Mend or uninstall that package.",
             ) from error
 
     def _placeholders(self) -> dict[str, str]:
@@ -97,6 +134,14 @@ class Registry:
             # A shipped name cannot be taken over by a package that happens to be installed.
             found.setdefault(point.name, point.value)
         return found
+
+    def _owner(self, name: str) -> str:
+        """The distribution that a component comes from; empty for the shipped ones."""
+        if name in self._shipped:
+            return ""
+        found = (point for point in self._entry_points() if point.name == name)
+        point = next(found, None)
+        return point.dist.name if point is not None and point.dist is not None else ""
 
     def _entry_points(self) -> tuple[EntryPoint, ...]:
         if not self._group:
@@ -124,7 +169,10 @@ BACKENDS = Registry(
 )
 PROVIDERS = Registry(
     "search provider",
-    {"corpus": "offline_judge.retrieval.search.corpus:PROVIDER"},
+    {
+        "corpus": "offline_judge.retrieval.search.corpus:PROVIDER",
+        "memory": "offline_judge.retrieval.search.memory:PROVIDER",
+    },
 )
 FORMS = Registry(
     "data format",

@@ -25,7 +25,6 @@ from offline_judge.wiring.engines import make_engine, no_engine
 from offline_judge.wiring.installation import read_secret
 from offline_judge.wiring.searches import open_search
 
-
 _PARTS = ("from_options", "searches", "stages", "options", "largest_prompts", "judge")
 """What the class of a method has; another package's may lack some of it."""
 
@@ -85,7 +84,8 @@ def build_method(name: str, options: Mapping[str, Any]) -> Method:
             f"{METHODS.describe(name)} is no method: it has no `{'`, `'.join(lacking)}`.",
             where=METHODS.placeholder(name),
         )
-    method: Method = made.from_options(options)
+    with METHODS.blamed(name):
+        method: Method = made.from_options(options)
     return method
 
 

@@ -1,0 +1,1 @@
+"""A method of judging, as a package of somebody else might bring it."""
