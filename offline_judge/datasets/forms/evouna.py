@@ -21,16 +21,17 @@ from offline_judge.domain.strict_json import json_kind
 
 _ANSWER = "answer_"
 _JUDGE = "judge_"
-# A date, or a part of a single letter such as in km/h: no list of answers.
-_ONE = re.compile(r"\d{1,2}/\d{1,2}/\d{2,4}|(^|/)[^\W\d_](/|$)")
+_DATE = re.compile(r"\d{1,2}/\d{1,2}/\d{2,4}")
+_NOTHING = ("", "None", "nan")
+"""How the files write that a system gave no answer, or that nobody judged it."""
 
 
 class Evouna:
     """`NQ.json` and `TQ.json`: one sample for each question and system.
 
     Questions that the authors flagged as improper are left out and counted, and so are systems
-    that gave no answer. Accepted answers are parted by `/`, save in a date and where a part
-    is a single letter.
+    that gave no answer. Accepted answers are parted by `/`; a single date and a pair such as km/h,
+    where one side is a single letter, stay whole.
     """
 
     name: ClassVar[str] = "evouna"
@@ -58,7 +59,7 @@ class Evouna:
         reference = accepted(columns["golden_answer"])
         for system in systems:
             response = columns[_ANSWER + system]
-            if response is None or response == "":
+            if response is None or response in _NOTHING:
                 yield LeftOutError(f"answers that `{system}` did not give")
                 continue
             if not isinstance(response, str):
@@ -68,7 +69,7 @@ class Evouna:
                 response=response,
                 stem=f"{key}-{system}",
                 reference=reference,
-                label=label_of(columns.get(_JUDGE + system)),
+                label=_label(columns.get(_JUDGE + system)),
                 metadata={"system": system},
             )
 
@@ -83,7 +84,13 @@ def accepted(golden: object) -> tuple[str, ...]:
         return ()
     if not isinstance(golden, str):
         raise ValueError(f"`golden_answer` must be text, not {json_kind(golden)}")
-    return unique([golden] if _ONE.search(golden) else golden.split("/"))
+    parts = golden.split("/")
+    unit = len(parts) == 2 and any(len(part) == 1 and part.isalpha() for part in parts)
+    return unique([golden] if unit or _DATE.fullmatch(golden.strip()) else parts)
+
+
+def _label(judged: object) -> bool | None:
+    return None if judged in _NOTHING else label_of(judged)
 
 
 FORM: type[Form] = Evouna

@@ -264,6 +264,21 @@ def test_evouna_gives_a_sample_a_system_and_counts_what_it_leaves_out(tmp_path: 
     assert any("1 questions flagged as improper" in note for note in loaded.notes)
 
 
+def test_evouna_writes_nothing_as_words_too(tmp_path: Path) -> None:
+    row = {
+        "question": "how many",
+        "golden_answer": "three",
+        "answer_fid": "None",
+        "judge_fid": "nan",
+        "answer_gpt4": "Three.",
+        "judge_gpt4": "nan",
+        "improper": False,
+    }
+    loaded = read_samples(_file(tmp_path, "TQ.json", [row]), form="evouna")
+    assert [(sample.response, sample.label) for sample in loaded.samples] == [("Three.", None)]
+    assert loaded.source.left_out == {"answers that `fid` did not give": 1}
+
+
 @pytest.mark.parametrize(
     ("golden", "answers"),
     [
@@ -272,6 +287,7 @@ def test_evouna_gives_a_sample_a_system_and_counts_what_it_leaves_out(tmp_path: 
         ("90 km/h", ("90 km/h",)),
         ("1960/1961", ("1960", "1961")),
         ("US/United States", ("US", "United States")),
+        ("Vitamin C/C/ascorbic acid", ("Vitamin C", "C", "ascorbic acid")),
         ("", ()),
     ],
 )
