@@ -9,6 +9,7 @@ from offline_judge.protocols import RunListener, SearchProvider
 from offline_judge.registry import PROVIDERS
 from offline_judge.settings import Settings
 from offline_judge.wiring.corpora import DEFAULT_CORPUS, make_corpus, open_corpus
+from offline_judge.wiring.evidence import MEMORY, check_offline, open_memory, remembering
 
 _CORPUS = "corpus"
 
@@ -19,7 +20,7 @@ def open_search(
     *,
     warn: Callable[[str], None] | None = None,
 ) -> SearchProvider:
-    """The search provider of the settings, `corpus` or `corpus:NAME`.
+    """The search provider of the settings, with the record of evidence before it.
 
     Args:
         settings: Which one, and where corpora are.
@@ -28,14 +29,30 @@ def open_search(
             told.
 
     Raises:
-        UsageError: no such provider.
+        UsageError: no such provider, or one that needs the network while it is forbidden.
         MissingError: the named corpus does not exist.
+        StorageError: the record of evidence cannot be used.
     """
-    kind, named, corpus = settings.search.partition(":")
+    check_offline(settings)
+
+    def told(text: str) -> None:
+        listener.phase("search", text)
+
+    kind, _, name = settings.search.partition(":")
     provider = PROVIDERS.load(kind)
+    if kind == MEMORY:
+        return open_memory(settings, warn or told)
     if kind != _CORPUS:
-        opened: SearchProvider = provider(corpus, settings.corpora_path)
-        return opened
+        opened: SearchProvider = provider(name, settings.corpora_path)
+    else:
+        opened = _open_corpus(settings, listener, warn or told)
+    return remembering(opened, settings, lambda text: listener.phase("evidence", text))
+
+
+def _open_corpus(
+    settings: Settings, listener: RunListener, warn: Callable[[str], None]
+) -> SearchProvider:
+    _, named, corpus = settings.search.partition(":")
     if named and not corpus:
         raise UsageError(
             f"`--search {settings.search}` names no corpus.",
@@ -44,11 +61,7 @@ def open_search(
     if not corpus or corpus == DEFAULT_CORPUS:
         corpus = DEFAULT_CORPUS
         ensure_default_corpus(settings, listener)
-
-    def told(text: str) -> None:
-        listener.phase("search", text)
-
-    return open_corpus(corpus, settings, listener, warn=warn or told)
+    return open_corpus(corpus, settings, listener, warn=warn)
 
 
 class _Phases:

@@ -304,10 +304,10 @@ def test_portuguese_and_japanese_files_are_found_by_questions_in_their_language(
         ("quando foi inaugurada brasilia", "pt.md"),
         ("Qual é a maior cidade do pais?", "pt2.md"),
         (
-            "日本で一番高い山は何ですか？",
+            "日本で一番高い山は何ですか\uff1f",
             "ja.md",
         ),
-        ("日本で最も大きい湖は？", "ja2.md"),
+        ("日本で最も大きい湖は\uff1f", "ja2.md"),
     ):
         hits = asyncio.run(CorpusSearch("c", tmp_path / "corpora").search(question, limit=1))
         assert [hit.passage.document_id for hit in hits] == [first], question
