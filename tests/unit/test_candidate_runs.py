@@ -380,3 +380,17 @@ def test_responses_are_joined_or_written_not_both(
 ) -> None:
     with pytest.raises(UsageError, match="joined or written"):
         api.run(direct(data, candidate="scripted", responses=tmp_path / "a.csv"), settings)
+
+
+def test_responses_are_written_for_a_method_without_a_judge(
+    settings: Settings, tmp_path: Path, script: Callable[..., str]
+) -> None:
+    path = tmp_path / "open.jsonl"
+    rows = [{"question": f"who is {n}", "answer": ["Ida Berg"]} for n in range(2)]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    name = script(rules=[_rule("who is 0", "Ida Berg"), _rule("who is 1", "Olaf")])
+    request = api.RunRequest("lexical", path, format="nq-open", candidate=name)
+    view = api.run(request, settings)
+    assert [row.verdict for row in view.rows] == [True, False]
+    assert [event.role for event in _events(settings, EngineStarted)] == ["candidate"]
+    assert view.summary.warnings == ()
