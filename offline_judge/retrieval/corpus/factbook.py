@@ -16,7 +16,7 @@ from offline_judge.retrieval.corpus.factbook_words import ASKED_WITH, NAMES
 from offline_judge.retrieval.corpus.passages import count_words
 
 FACTBOOK = "factbook"  # name of the corpus
-CONVERSION = 2  # goes up when the documents made of the same data change
+CONVERSION = 3  # goes up when the documents made of the same data change
 URL = "https://www.cia.gov/the-world-factbook/"
 
 # Small fields of one category share a document of at most this size.
@@ -41,8 +41,8 @@ def factbook_hash() -> str:
 def factbook_documents() -> Iterator[Document]:
     """One document for each long field, and one for each group of small fields of a category.
 
-    The text starts each field with its name. The title holds territory and category, and the
-    field where the document is a single one, so that every passage of it names it.
+    The title holds territory and category, and the field where the document is a single one, so
+    that every passage of it names it. In a group the text starts each field with its name.
 
     Raises:
         MissingDependencyError: the package with the data is not installed.
@@ -58,10 +58,12 @@ def territory_documents(code: str, data: Mapping[str, Any]) -> Iterator[Document
     for category, fields in data.items():
         for group in _groups(_texts(category, fields, told)):
             names = tuple(group)
+            alone = len(names) == 1
+            lines = (text if alone else f"{field}: {text}" for field, text in group.items())
             yield Document(
                 id=f"{code}/{_slug(category)}/{_slug(names[0])}",
-                title=": ".join((name, category, *(names if len(names) == 1 else ()))),
-                text="\n".join(f"{field}: {text}" for field, text in group.items()),
+                title=": ".join((name, category, *(names if alone else ()))),
+                text="\n".join(lines),
                 url=URL,
                 keywords=(*others, *names, *(ASKED_WITH.get(field, "") for field in names)),
             )
