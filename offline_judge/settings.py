@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import math
 import os
 import tomllib
 from collections.abc import Mapping
@@ -33,7 +35,13 @@ class Settings:
     """
 
     judge: str = _help("Name of the judge's model card.", "qwen2.5-coder-1.5b-instruct")
-    search: str = _help("Search provider, `corpus` or `corpus:NAME`.", "corpus")
+    search: str = _help("Search provider: `corpus`, `corpus:NAME` or `memory`.", "corpus")
+    offline: bool = _help("Search only what is on this machine, memory included.", False)
+    locale: str = _help("Language or region that searches are made for, such as `pt-BR`.", "")
+    max_age_days: int = _help("Do not reuse what was found longer ago; 0 for no limit.", 0)
+    memory_similarity: float = _help(
+        "Least similarity of a passage that another query found; 0 takes the embedder's own.", 0.0
+    )
     embedder: str = _help(
         "Name of the embedder's model card, `hashing`, or `none` for lexical search only.",
         "all-minilm-l6-v2-int8",
@@ -77,6 +85,11 @@ class Settings:
         return self.data_path / "corpora"
 
     @property
+    def evidence_path(self) -> Path:
+        """Where the record of evidence and its vector index are."""
+        return self.data_path / "evidence"
+
+    @property
     def runtime_path(self) -> Path:
         """Where control sockets are; short, because a socket's path holds about 100 bytes."""
         base = os.environ.get("XDG_RUNTIME_DIR")
@@ -87,8 +100,25 @@ class Settings:
 
 _FIELDS = {f.name: f for f in fields(Settings) if f.name != "origins"}
 _TYPES = {name: kind for name, kind in get_type_hints(Settings).items() if name in _FIELDS}
+_KINDS: dict[type, str] = {
+    str: "a text in quotes",
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+}
+_ENVIRONMENT, _FLAG = "environment", "flag"
+_NO_SETTINGS = frozenset({f"{ENV_PREFIX}TEST_MODELS", f"{ENV_PREFIX}DATA"})
+"""Variables of the tests and of the measuring scripts, which are no settings."""
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
-_MINIMUM = {"lanes": 1, "window": 256, "threads": 0, "batch": 0, "seed": 0}
+_MINIMUM = {
+    "lanes": 1,
+    "window": 256,
+    "threads": 0,
+    "batch": 0,
+    "seed": 0,
+    "max_age_days": 0,
+    "memory_similarity": 0,
+}
 
 
 def load_settings(
@@ -105,21 +135,72 @@ def load_settings(
     """
     environ = os.environ if environ is None else environ
     project_file = (project_dir or Path.cwd()) / PROJECT_FILE
-    user_file = user_file or Path(platformdirs.user_config_dir(APP)) / "config.toml"
+    user_file = user_file or user_settings_file()
     values: dict[str, Any] = {}
     origins: dict[str, str] = dict.fromkeys(_FIELDS, "default")
     layers: list[tuple[str, Mapping[str, Any]]] = [
         (str(user_file), _read_toml(user_file)),
         (str(project_file), _read_toml(project_file)),
-        ("environment", _from_environment(environ)),
-        ("flag", {k: v for k, v in (flags or {}).items() if v is not None}),
+        (_ENVIRONMENT, _from_environment(environ)),
+        (_FLAG, {k: v for k, v in (flags or {}).items() if v is not None}),
     ]
     for origin, layer in layers:
         for name, raw in layer.items():
-            place = f"{ENV_PREFIX}{name.upper()}" if origin == "environment" else origin
+            place = variable(name) if origin == _ENVIRONMENT else origin
+            _refuse_unknown(name, place)
+            # Text is all that the environment has, and a caller may give a path; a file has types.
+            if origin not in (_ENVIRONMENT, _FLAG):
+                _refuse_other_type(name, raw, place)
             values[name] = _convert(name, raw, place)
             origins[name] = place
     return Settings(**values, origins=origins)
+
+
+def variable(name: str) -> str:
+    """The environment variable of a setting."""
+    return f"{ENV_PREFIX}{name.upper()}"
+
+
+def user_settings_file() -> Path:
+    """The user's own file of settings."""
+    return Path(platformdirs.user_config_dir(APP)) / "config.toml"
+
+
+@dataclass(frozen=True)
+class Described:
+    """One setting as it stands: value, where it came from, its variable, and what it is for."""
+
+    name: str
+    value: Any
+    origin: str
+    variable: str
+    help: str
+
+
+def describe(settings: Settings) -> tuple[Described, ...]:
+    """All settings, in the order they are declared."""
+    return tuple(
+        Described(
+            name=name,
+            value=getattr(settings, name),
+            origin=settings.origins.get(name, "default"),
+            variable=variable(name),
+            help=declared.metadata["help"],
+        )
+        for name, declared in _FIELDS.items()
+    )
+
+
+def unknown_variables(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Variables that begin like a setting's and are none, each with the nearest or ""."""
+    environ = os.environ if environ is None else environ
+    found: dict[str, str] = {}
+    for key in sorted(environ):
+        name = key.removeprefix(ENV_PREFIX).lower()
+        if key.startswith(ENV_PREFIX) and name not in _FIELDS and key not in _NO_SETTINGS:
+            close = get_close_matches(name, _FIELDS, n=1)
+            found[key] = variable(close[0]) if close else ""
+    return found
 
 
 def _read_toml(path: Path) -> Mapping[str, Any]:
@@ -139,20 +220,40 @@ def _from_environment(environ: Mapping[str, str]) -> Mapping[str, str]:
     }
 
 
-def _convert(name: str, raw: Any, place: str) -> Any:
+def _refuse_unknown(name: str, place: str) -> None:
     if name not in _FIELDS:
         close = get_close_matches(name, _FIELDS, n=1)
         hint = f"Did you mean `{close[0]}`?" if close else f"Known: {', '.join(_FIELDS)}."
         raise SettingsError(f"Unknown setting `{name}`", where=place, remedy=hint)
+
+
+def _refuse_other_type(name: str, raw: Any, place: str) -> None:
+    kind = _TYPES[name]
+    # To Python a boolean is a whole number, and to people a whole number is a number.
+    fits = type(raw) is kind or (kind is float and type(raw) is int)
+    if not fits:
+        raise SettingsError(
+            f"`{name}` must be {_KINDS[kind]}, not {raw!r}",
+            where=place,
+            remedy=f"For example: {name} = {_example(_FIELDS[name].default)}",
+        )
+
+
+def _example(default: Any) -> str:
+    """A default as TOML, which writes texts, numbers and booleans as JSON does."""
+    return json.dumps(default)
+
+
+def _convert(name: str, raw: Any, place: str) -> Any:
     kind = _TYPES[name]
     if kind is bool:
         return _convert_bool(name, raw, place)
     try:
         value = kind(raw)
     except (TypeError, ValueError):
-        raise SettingsError(
-            f"`{name}` must be of type {kind.__name__}, not {raw!r}", where=place
-        ) from None
+        raise SettingsError(f"`{name}` must be {_KINDS[kind]}, not {raw!r}", where=place) from None
+    if kind is float and not math.isfinite(value):
+        raise SettingsError(f"`{name}` must be a finite number, not {value}", where=place)
     if name in _MINIMUM and value < _MINIMUM[name]:
         raise SettingsError(f"`{name}` must be at least {_MINIMUM[name]}, not {value}", where=place)
     return value

@@ -4,6 +4,7 @@ All functions are synchronous. A run lasts as long as the call that makes it; an
 may watch it, drain it or cancel it meanwhile.
 """
 
+from offline_judge.api.config import ConfigView, config_show
 from offline_judge.api.corpora import corpus_build, corpus_embed, corpus_list, corpus_rm
 from offline_judge.api.derived import evidence_add
 from offline_judge.api.models import models_list, models_pull, models_show, models_verify
@@ -45,6 +46,7 @@ from offline_judge.api.views import (
 
 __all__ = [
     "AskView",
+    "ConfigView",
     "LabelsRequest",
     "ModelView",
     "OwnPassage",
@@ -57,6 +59,7 @@ __all__ = [
     "ask",
     "calibrate",
     "cancel",
+    "config_show",
     "corpus_build",
     "corpus_embed",
     "corpus_list",

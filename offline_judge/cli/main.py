@@ -30,6 +30,7 @@ _COMMANDS = {
     "models": LazyCommand("offline_judge.cli.models:models", "List, show, pull, verify models."),
     "corpus": LazyCommand("offline_judge.cli.corpus:corpus", "Build, embed, list, rm corpora."),
     "study": LazyCommand("offline_judge.cli.study:study", "Compare ways of judging."),
+    "config": LazyCommand("offline_judge.cli.config:config", "Show what is set, and where."),
 }
 
 _EPILOG = "Exit codes: " + ", ".join(f"{code} {word}" for code, word in EXIT_CODES) + "."

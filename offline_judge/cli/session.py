@@ -24,6 +24,7 @@ class Session:
     quiet: bool = False
     json: bool = False
     flags: dict[str, Any] = field(default_factory=dict)
+    _warned: bool = field(default=False, init=False)
 
     @property
     def diagnostics(self) -> Diagnostics:
@@ -31,13 +32,18 @@ class Session:
         return Diagnostics(quiet=self.quiet)
 
     def settings(self) -> Settings:
-        """All settings, flags first.
+        """All settings, flags first; the first time, variables that are none are told.
 
         Raises:
             SettingsError: a value is unknown, of the wrong type or out of range.
         """
-        from offline_judge.settings import load_settings
+        from offline_judge.settings import load_settings, unknown_variables
 
+        if not self._warned:
+            self._warned = True
+            for name, close in unknown_variables().items():
+                hint = f"; did you mean {close}?" if close else "; see: offline-judge config show"
+                self.diagnostics.warn(f"{name} is no setting{hint}")
         return load_settings(self.flags)
 
 
