@@ -1,0 +1,80 @@
+"""SAGE by hand with llama-cpp-python; arguments: MODEL PROMPTS THREADS [json], a schema on all.
+
+A line in, {"question", "response"}; a line out, {"verdict", "rationale"}; in between it asks for
+searches, {"search", "limit"}, and is given the hits.
+"""
+
+import json
+import math
+import sys
+from collections.abc import Mapping
+
+from jinja2 import Environment, FileSystemLoader
+from llama_cpp import Llama
+
+Turns = list[dict[str, str]]
+MODEL, PROMPTS, THREADS, JSON = *sys.argv[1:3], int(sys.argv[3]), "json" in sys.argv[4:]
+FILES = Environment(loader=FileSystemLoader(PROMPTS), trim_blocks=True, lstrip_blocks=True)
+LLM = Llama(MODEL, n_ctx=4096, n_threads=THREADS, n_threads_batch=THREADS, verbose=False)
+YES, NO = (LLM.tokenize(word, add_bos=False)[0] for word in (b"Yes", b"No"))
+TEXT, LABEL = {"answer": {"type": "string"}}, {"answer": {"enum": ["Yes", "No"]}}
+WHY = {"rationale": {"type": "string"}, "correct": {"type": "boolean"}}
+
+
+def said(text: str) -> dict[str, str]:
+    return {"role": "assistant", "content": text}
+
+
+def asked(name: str, values: dict[str, object], *before: dict[str, str]) -> Turns:
+    files = {"user": name} if before else {role: f"{name}.{role}" for role in ("system", "user")}
+    texts = [(role, FILES.get_template(f"{file}.jinja")) for role, file in files.items()]
+    return [*before, *({"role": role, "content": text.render(values)} for role, text in texts)]
+
+
+def chat(turns: Turns, tokens: int, shape: Mapping[str, object], **more: object) -> str:
+    if JSON:
+        schema = {"type": "object", "properties": shape, "required": list(shape)}
+        more = {"response_format": {"type": "json_object", "schema": schema}}
+        tokens += 16  # braces and names
+    out = LLM.create_chat_completion(turns, temperature=0.0, max_tokens=tokens, **more)
+    return str(out["choices"][0]["message"]["content"]).strip()
+
+
+def line(turns: Turns, tokens: int) -> str:
+    text = chat(turns, tokens, TEXT, stop=["\n"])
+    return text.partition('"answer":')[2].strip(' "}\n') if JSON else text
+
+
+def yes(turns: Turns) -> float:  # log-odds of Yes against No as the first token
+    seen: dict[int, list[float]] = {}
+    spy = [lambda _ids, scores: seen.setdefault(0, scores.copy())]
+    text = chat(turns, 1, LABEL, logits_processor=spy)
+    return (14.0 if "Yes" in text else -14.0) if JSON else float(seen[0][YES] - seen[0][NO])
+
+
+for row in sys.stdin:
+    sample, queries, notes, known, read = json.loads(row), list[str](), list[str](), set[str](), []
+    for _ in range(3):
+        query = line(turns := asked("query", {**sample, "notes": notes}), 24)
+        if query in queries:
+            turns = asked("query.again", {"forbidden": queries}, *turns, said(query))
+            query = line(turns, 48).split(";")[0]
+        queries.append(query)
+        print(json.dumps({"search": query, "limit": 3 + len(known)}), flush=True)
+        hits = [hit for hit in json.loads(input()) if hit["id"] not in known][:3]
+        if not hits:
+            continue
+        known |= {hit["id"] for hit in hits}
+        texts = [{**sample, "evidence": f"[{hit['id']}] {hit['text'][:1200]}"} for hit in hits]
+        found = [(yes(turns := asked("relevance", text)), turns, text) for text in texts]
+        best, turns = max(found, key=lambda one: one[0])[:2]
+        summary = line(asked("relevance.summary", {}, *turns, said("Yes")), 64) if best >= 0 else ""
+        near = [(odds, asked("reflection", text)) for odds, _, text in found if odds > best - 1.1]
+        read += [(odds, yes(turns), turns) for odds, turns in near]
+        missing = line(asked("reflection.missing", {}, *read[-1][2], said("Yes")), 24)
+        notes.append(f"searched: {query} | found: {summary or 'nothing'} | missing: {missing}")
+    weights = [math.exp(2 * (odds - max(odds for odds, _, _ in read))) for odds, _, _ in read]
+    right = sum(w / (1 + math.exp(-one)) for w, (_, one, _) in zip(weights, read, strict=True))
+    verdict, leading = right >= sum(weights) / 2, read[weights.index(1.0)][2]
+    why = asked("reflection.rationale", {"cite": 1}, *leading, said("Yes" if verdict else "No"))
+    print(json.dumps({"verdict": verdict, "rationale": chat(why, 96, WHY)}), flush=True)
