@@ -11,11 +11,11 @@ import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from offline_judge.errors import DataError, MissingDependencyError
 
-TIME_LIMIT_S = 30.0
+# Seconds that one file may take. A book of a thousand pages takes half a minute and more.
+TIME_LIMITS_S = {"html": 30.0, "pdf": 300.0}
 _CHILD = "offline_judge.retrieval.corpus.extraction_child"
 _NEEDS = {"html": ("trafilatura", "lxml_html_clean"), "pdf": ("pypdf",)}
 _CHUNK = 1 << 16
@@ -26,10 +26,10 @@ class Extractor:
     """Turns files into text, one at a time. Its process starts at first use; `close` ends it.
 
     Args:
-        time_limit: Seconds that one file may take.
+        time_limit: Seconds that one file may take; None for the limit of its kind.
     """
 
-    def __init__(self, time_limit: float = TIME_LIMIT_S) -> None:
+    def __init__(self, time_limit: float | None = None) -> None:
         self._time_limit = time_limit
         self._child: subprocess.Popen[bytes] | None = None
 
@@ -48,13 +48,14 @@ class Extractor:
                     remedy='pip install "offline-llm-judge[web]"',
                 )
         child = self._started()
-        limit = math.ceil(self._time_limit) + _SPARE_S
-        request = {"path": os.fspath(path.absolute()), "kind": kind, "limit": limit}
+        limit = self._time_limit or TIME_LIMITS_S[kind]
+        alarm = math.ceil(limit) + _SPARE_S
+        request = {"path": os.fspath(path.absolute()), "kind": kind, "alarm": alarm}
         try:
             assert child.stdin is not None
             child.stdin.write(json.dumps(request).encode() + b"\n")
             child.stdin.flush()
-            answer = json.loads(self._line(child))
+            answer = json.loads(_line(child, limit))
         except (OSError, ValueError) as error:
             self.close()
             raise DataError(f"Cannot read the file: {error}", where=str(path)) from error
@@ -88,21 +89,22 @@ class Extractor:
             )
         return self._child
 
-    def _line(self, child: subprocess.Popen[Any]) -> bytes:
-        """The child's next answer.
 
-        Raises:
-            ValueError: it took too long, or ended.
-        """
-        assert child.stdout is not None
-        deadline = time.monotonic() + self._time_limit
-        answer = bytearray()
-        while not answer.endswith(b"\n"):
-            left = deadline - time.monotonic()
-            if left <= 0 or not select.select([child.stdout], [], [], left)[0]:
-                raise ValueError(f"it takes longer than {self._time_limit:g} s")
-            chunk = os.read(child.stdout.fileno(), _CHUNK)
-            if not chunk:
-                raise ValueError(f"its reader ended with {child.wait()}")
-            answer += chunk
-        return bytes(answer)
+def _line(child: subprocess.Popen[bytes], limit: float) -> bytes:
+    """The child's next answer.
+
+    Raises:
+        ValueError: it took longer than `limit` seconds, or ended.
+    """
+    assert child.stdout is not None
+    deadline = time.monotonic() + limit
+    answer = bytearray()
+    while not answer.endswith(b"\n"):
+        left = deadline - time.monotonic()
+        if left <= 0 or not select.select([child.stdout], [], [], left)[0]:
+            raise ValueError(f"it takes longer than {limit:g} s")
+        chunk = os.read(child.stdout.fileno(), _CHUNK)
+        if not chunk:
+            raise ValueError(f"its reader ended with {child.wait()}")
+        answer += chunk
+    return bytes(answer)

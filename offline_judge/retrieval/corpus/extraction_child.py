@@ -34,7 +34,7 @@ def main() -> None:
     for line in sys.stdin.buffer:
         request = json.loads(line)
         # Ends this process whatever it is doing, should its parent be gone by then.
-        signal.alarm(request["limit"])
+        signal.alarm(request["alarm"])
         answer = json.dumps(_answer(request)).encode() + b"\n"
         signal.alarm(0)
         view = memoryview(answer)

@@ -30,20 +30,25 @@ class IndexWriter:
         folder: Exists and is empty.
         base: Folder of an index to go on from. Its files are shared by hard links and never
             changed: the index library writes new files only.
+
+    Raises:
+        StorageError: the disk is full or cannot be written.
     """
 
     def __init__(self, folder: Path, base: Path | None = None) -> None:
         import tantivy
 
         self._folder = folder
-        if base is None:
-            index = tantivy.Index(analysis.schema(), path=str(folder))
-        else:
+        if base is not None:
             _share(base, folder)
-            index = open_index(folder)
-        analysis.register(index)
-        # One thread: the order of the source decides where passages land in the index.
-        self._writer = index.writer(heap_size=_HEAP_BYTES, num_threads=1)
+        with self._disk_errors():
+            if base is None:
+                index = tantivy.Index(analysis.schema(), path=str(folder))
+            else:
+                index = tantivy.Index.open(str(folder))
+            analysis.register(index)
+            # One thread: the order of the source decides where passages land in the index.
+            self._writer = index.writer(heap_size=_HEAP_BYTES, num_threads=1)
 
     def __enter__(self) -> IndexWriter:
         return self

@@ -60,7 +60,7 @@ class CorpusManifest(Frozen):
     source: str = ""
     paths: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
-    builder: str
+    builder: str | int
     index_schema: int
     engine: str
     index: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import threading
 import unicodedata
@@ -230,6 +231,14 @@ async def test_a_manifest_that_is_gone_or_unreadable_is_damage(
     if content is not None:
         path.write_bytes(content)
     await _is_damaged(copy)
+
+
+async def test_a_corpus_of_an_earlier_version_says_so(copy: Path) -> None:
+    path = copy / "c" / "manifest.json"
+    manifest = json.loads(path.read_text())
+    path.write_text(json.dumps(manifest | {"builder": 1, "index_schema": 1}))
+    with pytest.raises(SearchError, match="another version of this program built it"):
+        await CorpusSearch("c", copy).search("otter", limit=1)
 
 
 async def test_damage_is_noticed_by_a_later_search_when_the_first_was_refused(copy: Path) -> None:
