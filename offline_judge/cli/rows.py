@@ -51,5 +51,6 @@ def truth(value: bool | None) -> str:
 
 
 def outcome(row: JudgedRow) -> str:
-    """How judging ended, with the reason where there is one."""
-    return f"{row.outcome}: {row.reason}" if row.reason else str(row.outcome)
+    """How judging ended, with the reason where there is one that says more."""
+    says_more = row.reason not in ("", str(row.outcome))
+    return f"{row.outcome}: {row.reason}" if says_more else str(row.outcome)

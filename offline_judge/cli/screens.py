@@ -58,6 +58,7 @@ class PlainScreen:
         self._next = clock()
         self._next_phase = clock()
         self._unsaid: Progress | None = None
+        self._said = ""
 
     def line(self, text: str, style: str = "") -> None:
         """Write a note."""
@@ -87,8 +88,11 @@ class PlainScreen:
         if self._unsaid is None:
             return
         done = f"{self._unsaid.finished:,}/{self._unsaid.planned:,} done"
-        self._diagnostics.note(f"{done}, {describe(self._unsaid)}")
-        self._unsaid = None
+        said = f"{done}, {describe(self._unsaid)}"
+        # While an engine loads nothing moves, and a line that says the same again says nothing.
+        if said != self._said:
+            self._diagnostics.note(said)
+        self._said, self._unsaid = said, None
         self._next = self._clock() + PLAIN_INTERVAL_S
 
 

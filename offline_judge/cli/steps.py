@@ -16,6 +16,7 @@ from offline_judge.domain.events import (
     SampleFinished,
     SampleStarted,
     SearchFinished,
+    UnknownEvent,
     WarningRaised,
 )
 
@@ -66,6 +67,8 @@ class Steps:
             yield from self._finished(event)
         elif isinstance(event, WarningRaised):
             yield Line(f"  warning: {event.message}", "yellow")
+        elif isinstance(event, UnknownEvent) and event.unreadable:
+            yield Line(f"  left out: {event.unreadable}", "yellow")
         elif isinstance(event, EngineStarted) and event.restart:
             yield Line(f"  the engine was restarted ({event.reason})", "yellow")
 
@@ -126,7 +129,8 @@ class Steps:
 
     def _finished(self, event: SampleFinished) -> Iterator[Line]:
         if event.judgment is None:
-            why = ": ".join(part for part in (event.reason, event.detail) if part)
+            said = (event.reason, event.detail)
+            why = ": ".join(part for part in said if part not in ("", event.outcome.value))
             yield Line(f"{event.outcome.value} - {why}", "yellow")
             return
         yield from self._judgment(event.judgment)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, ValidationError
 
 from offline_judge.domain.base import Frozen
 from offline_judge.domain.evidence import SearchHit
@@ -176,6 +176,13 @@ class UnknownEvent(BaseModel):
     seq: int = 0
     time: str = ""
     sample_id: str = ""
+    # No field, so that it is neither read from a trace nor written to one.
+    _problem: str = PrivateAttr(default="")
+
+    @property
+    def unreadable(self) -> str:
+        """What is wrong with an event whose kind is known but whose shape is not; else empty."""
+        return self._problem
 
 
 Event = Annotated[
@@ -225,13 +232,19 @@ _KNOWN = frozenset(
 def parse_event(raw: dict[str, Any]) -> AnyEvent:
     """Read one event; a kind or a shape this program does not know comes back as `UnknownEvent`.
 
+    Where the kind is known, `unreadable` says what is wrong with the shape.
+
     Raises:
         ValidationError: `raw` has no `event` name at all.
     """
     if raw.get("event") in _KNOWN:
         try:
             event: AnyEvent = _ADAPTER.validate_python(raw)
-        except ValidationError:
-            return UnknownEvent.model_validate(raw)
+        except ValidationError as error:
+            unknown = UnknownEvent.model_validate(raw)
+            first = error.errors(include_url=False)[0]
+            field = ".".join(str(part) for part in first["loc"][1:])
+            unknown._problem = f"`{raw['event']}` cannot be read: `{field}`: {first['msg']}"
+            return unknown
         return event
     return UnknownEvent.model_validate(raw)

@@ -18,6 +18,7 @@ from offline_judge.domain.events import (
     SampleFinished,
     SampleStarted,
     SearchFinished,
+    UnknownEvent,
     WarningRaised,
 )
 from offline_judge.domain.evidence import EvidenceState
@@ -124,12 +125,17 @@ class RunState:
             case ResponseWritten():
                 self.written[event.sample_id] = event
             case WarningRaised():
-                self.warnings.append(event.message)
-                if not event.sample_id:
-                    self._of_the_run[event.message] = None
+                self._warn(event.message, of_the_run=not event.sample_id)
+            case UnknownEvent(unreadable=problem) if problem:
+                self._warn(f"An event of the trace is left out: {problem}.", of_the_run=True)
             case RunFinished():
                 self._ended = event
         self._costs.apply(event)
+
+    def _warn(self, message: str, *, of_the_run: bool) -> None:
+        self.warnings.append(message)
+        if of_the_run:
+            self._of_the_run[message] = None
 
     @property
     def status(self) -> str:

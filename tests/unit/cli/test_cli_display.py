@@ -48,6 +48,17 @@ def test_plain_progress_is_a_line_in_ten_seconds_and_the_last_one(
     assert [line.split(" ")[0] for line in lines] == ["0/9", "5/9", "7/9"]
 
 
+def test_progress_that_does_not_move_is_told_once(capsys: pytest.CaptureFixture[str]) -> None:
+    clock = Clock()
+    with plain(clock) as display:
+        for second in range(60):
+            clock.now = float(second)
+            display.progress(step(0 if second < 40 else 1))
+
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split(" ")[0] for line in lines] == ["0/9", "1/9"]
+
+
 def test_progress_tells_rate_time_left_and_tokens(capsys: pytest.CaptureFixture[str]) -> None:
     with plain(Clock()) as display:
         display.progress(

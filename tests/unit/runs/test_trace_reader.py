@@ -81,6 +81,27 @@ def test_events_of_a_newer_program_are_kept_raw(run: RunDirectory) -> None:
     assert run.state().summary().outcomes == {"error": 1, "scored": 1}
 
 
+def test_a_known_event_of_another_shape_is_kept_raw_and_told(run: RunDirectory) -> None:
+    raw = {"event": "sample_finished", "seq": 9, "time": "2999", "sample_id": "c", "outcome": "odd"}
+    with _trace(run).open("a") as file:
+        file.write(json.dumps(raw) + "\n")
+    last = list(run.events())[-1]
+    assert isinstance(last, UnknownEvent)
+    assert last.model_dump() == raw
+    assert "`sample_finished`" in last.unreadable
+    assert "`outcome`" in last.unreadable
+    summary = run.state().summary()
+    assert summary.outcomes == {"error": 1, "scored": 1}
+    assert any(last.unreadable in message for message in summary.warnings)
+
+
+def test_an_event_of_a_newer_kind_is_nothing_to_warn_of(run: RunDirectory) -> None:
+    raw = {"event": "claim_found", "seq": 9, "time": "2999", "_problem": "x", "unreadable": "y"}
+    with _trace(run).open("a") as file:
+        file.write(json.dumps(raw) + "\n")
+    assert run.state().warnings == []
+
+
 def test_several_traces_are_merged_by_time(run: RunDirectory) -> None:
     first = list(run.events())
     raws = [
