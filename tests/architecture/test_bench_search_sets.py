@@ -26,7 +26,7 @@ def test_copies_keep_most_words_and_the_lengths_of_texts() -> None:
         assert len(after.text.split()) == len(before.text.split())
         common = Counter(before.text.split()) & Counter(after.text.split())
         assert 0.5 < common.total() / len(before.text.split()) < 1
-    assert all("1969" not in document.text.split() for document in copy)
+    assert all(document.text.split()[-1] != "1969" for document in copy)
 
 
 def test_the_same_copies_are_made_each_time() -> None:
