@@ -119,7 +119,7 @@ def _scalar(raw: str) -> Any:
 @output_options
 @click.pass_obj
 def run(session: Session, /, **request: Any) -> None:
-    """Judge a data file with METHOD (sage, direct).
+    """Judge a data file with METHOD (sage, direct, reference, lexical).
 
     The first Ctrl-C finishes the samples in flight, the second gives them up; `resume` goes on.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from datetime import date as calendar_date
 from difflib import get_close_matches
 from typing import Any
@@ -95,7 +96,9 @@ def derive(
         own=own,
         calibration=recorded.calibration,
     )
-    return begin_loaded(order, loaded, as_recorded(settings, recorded), listener, _alike(recorded))
+    return begin_loaded(
+        order, loaded, as_recorded(settings, recorded), listener, _alike(recorded, own)
+    )
 
 
 def _sample(directory: RunDirectory, sample_id: str) -> Sample:
@@ -107,6 +110,8 @@ def _sample(directory: RunDirectory, sample_id: str) -> Sample:
             f"Run {directory.run_id} has not taken up a sample `{sample_id}`.",
             remedy=f"Did you mean `{close[0]}`?" if close else "See: offline-judge runs export",
         )
+    if not found[sample_id].response.strip():
+        raise UsageError(f"Sample `{sample_id}` has no response, so there is nothing to judge.")
     return found[sample_id]
 
 
@@ -117,7 +122,7 @@ def _row(sample: Sample) -> dict[str, Any]:
     return other | fields
 
 
-def _alike(before: RunManifest) -> Check:
+def _alike(before: RunManifest, own: Sequence[Passage]) -> Check:
     """Refuses another judge than before; a search that changed is told, since it may not matter."""
 
     def check(now: RunManifest) -> tuple[str, ...]:
@@ -128,17 +133,29 @@ def _alike(before: RunManifest) -> Check:
                 where=before.run_id,
                 remedy="Start a new run with `offline-judge run`, and add the passage to that.",
             )
-        own = now.search.get("own")
-        searched = changed_search(
-            before.model_copy(update={"search": before.search | {"own": own}}), now
-        )
-        return tuple(
-            f"Since run {before.run_id} began, {what} changed, so the verdicts differ in more than "
-            "the added passage."
-            for what in searched
-        )
+        return (*_cut(own, now), *_searched_otherwise(before, now))
 
     return check
+
+
+def _searched_otherwise(before: RunManifest, now: RunManifest) -> Iterator[str]:
+    search = before.search | {"own": now.search.get("own")}
+    for what in changed_search(before.model_copy(update={"search": search}), now):
+        yield (
+            f"Since run {before.run_id} began, {what} changed, so the verdicts differ in more "
+            "than the added passage."
+        )
+
+
+def _cut(passages: Sequence[Passage], now: RunManifest) -> Iterator[str]:
+    """Tell of passages that a prompt of this run does not show to their end."""
+    shown = now.options.get("passage_chars")
+    for passage in passages:
+        if isinstance(shown, int) and len(passage.title) + 2 + len(passage.text) > shown:
+            yield (
+                f"The judge is shown the first {shown:,} characters of the passage that begins "
+                f"“{passage.text[:40]}”, which has {len(passage.text):,}."
+            )
 
 
 def _checked_date(date: str) -> str:

@@ -208,6 +208,15 @@ def test_a_corpus_that_changed_since_is_told(
     assert any("`tiny`" in message and "more than the added" in message for message in warnings)
 
 
+def test_a_passage_that_a_prompt_does_not_show_to_its_end_is_told(
+    settings: Settings, parent: str
+) -> None:
+    ears = Ears()
+    add(settings, parent, f"{FACT} " + "Nothing of note happened. " * 60, listener=ears)
+    warnings = [event.message for event in ears.events if isinstance(event, WarningRaised)]
+    assert any("first 1,200 characters" in message for message in warnings)
+
+
 def test_an_unchanged_corpus_is_not_told(settings: Settings, parent: str) -> None:
     ears = Ears()
     add(settings, parent, listener=ears)
