@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import settings as hypothesis_settings
 
 from offline_judge.errors import MissingModelError
 
@@ -21,6 +22,10 @@ JUDGE = "qwen2.5-coder-0.5b-instruct"
 EMBEDDER = "all-minilm-l6-v2-int8"
 MULTILINGUAL = "multilingual-e5-small-q4"
 TEST_MODELS = "OFFLINE_JUDGE_TEST_MODELS"
+
+# How long a case takes says more about the machine than about the program.
+hypothesis_settings.register_profile("untimed", deadline=None)
+hypothesis_settings.load_profile("untimed")
 
 
 class BlockedNetworkError(RuntimeError):

@@ -1,9 +1,12 @@
 """How the verdict follows from readings of the response against several passages.
 
-The paper has one judgment over the whole memory; it is silent on how a judge that loses itself in
-several passages shall read them. Here each is read by itself, and the verdict is the mixture
-P(correct) = sum_i w_i P(correct | passage i), where w is the softmax of the log-odds that passage
-i says what the answer is, over a temperature. Our choice, measured in docs/experiments.md.
+The paper has one judgment over the whole memory, in which evidence outranks the judge's own
+knowledge; it is silent on how a small judge that loses itself in several passages shall do that.
+Here each passage is read by itself, and so is the judge's own knowledge. The verdict is the mixture
+P(correct) = sum_i w_i P(correct | i), where w is the softmax of the log-odds that i says what the
+answer is, over a temperature; own knowledge has log-odds 0, so it counts where no passage is more
+likely than not to say it, and a passage that is silent counts for less than nothing known. Our
+choice, measured in docs/experiments.md.
 """
 
 from __future__ import annotations
@@ -19,7 +22,10 @@ TEMPERATURE = 0.5
 """Of the softmax over log-odds: below 1, since a small judge's log-odds are too close together."""
 
 NEGLIGIBLE = 0.1
-"""Passages with less weight than this are not read against the response."""
+"""What has less weight than this is not read against the response."""
+
+OWN_KNOWLEDGE = 0.0
+"""Log-odds at which the judge's own knowledge stands beside the passages."""
 
 
 @dataclass(frozen=True)

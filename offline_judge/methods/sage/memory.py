@@ -27,15 +27,15 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Reflection:
-    """The response read against one passage.
+    """The response read against one passage, or by the judge's own knowledge.
 
     Attributes:
-        item: The passage.
-        relevance: Log-odds that the passage says what the answer is.
+        item: The passage; None for own knowledge.
+        relevance: Log-odds that the passage says what the answer is; 0 for own knowledge.
         reading: Masses of correct and incorrect, and the conversation they were read in.
     """
 
-    item: Evidence
+    item: Evidence | None
     relevance: float
     reading: Reading
 

@@ -10,11 +10,10 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from offline_judge.domain.events import RoundFinished
-from offline_judge.domain.evidence import EvidenceState
 from offline_judge.domain.judgment import Judgment
 from offline_judge.domain.sample import Sample
 from offline_judge.methods.options import read_options
-from offline_judge.methods.sage.choose import NEGLIGIBLE, mix, weights
+from offline_judge.methods.sage.choose import NEGLIGIBLE, OWN_KNOWLEDGE, mix, weights
 from offline_judge.methods.sage.memory import Evidence, Memory, Reflection, Round
 from offline_judge.methods.sage.options import SageOptions
 from offline_judge.methods.sage.query import QUERY_TOKENS, PlannedQuery, QueryWriter
@@ -27,20 +26,12 @@ from offline_judge.methods.sage.read import (
 )
 from offline_judge.methods.sage.search import Searches
 from offline_judge.methods.verdict import (
-    CORRECT,
-    LABELS,
     RATIONALE_TOKENS,
     Verdict,
     explain,
     verdict_of,
 )
-from offline_judge.protocols import At, Method, MethodContext, Untrusted, Values
-
-_RATIONALE = "reflection.rationale"
-_NO_EVIDENCE = {
-    EvidenceState.NONE_FOUND: "The search found nothing.",
-    EvidenceState.FAILED: "The search could not be reached, so there is no evidence either way.",
-}
+from offline_judge.protocols import Method, MethodContext, Untrusted, Values
 
 
 class Sage:
@@ -65,14 +56,14 @@ class Sage:
 
     @property
     def stages(self) -> tuple[str, ...]:
-        """The query writer's head, and one place for each passage of a round.
+        """The query writer's head, one place for each passage of a round, and own knowledge.
 
         Passages of the first round, which all responses to a question share, have places of their
         own, so that later rounds do not push them out.
         """
         rounds = range(1, min(self._options.searched_rounds, 2) + 1)
         places = [place_of(n, i) for n in rounds for i in range(1, self._options.results + 1)]
-        return (*(("query",) if self._options.writes_queries else ()), *places)
+        return (*(("query",) if self._options.writes_queries else ()), *places, "knowledge")
 
     @property
     def options(self) -> dict[str, Any]:
@@ -159,36 +150,21 @@ class Sage:
         return memory.add_hits(hits, self._options.results)
 
     async def _verdict(self, sample: Sample, memory: Memory, context: MethodContext) -> Verdict:
-        reflections = memory.reflections()
-        if not reflections:
-            return await self._without_evidence(sample, memory, context)
-        mixture = mix(reflections)
+        readings = list(memory.reflections())
+        shares = weights([*(one.relevance for one in readings), OWN_KNOWLEDGE])
+        if shares[-1] >= NEGLIGIBLE:
+            reader = self._reader(sample)
+            readings.append(await reader.recall(sample.response, context.judge))
+        mixture = mix(readings)
         verdict = verdict_of(mixture.probability, mixture.outside)
         if not self._options.rationale:
             return verdict
-        leading = mixture.leading
+        item, turn = mixture.leading.item, mixture.leading.reading.turn
+        if item is None:
+            return await explain(context.judge, verdict, turn, template="knowledge.rationale")
         return await explain(
-            context.judge,
-            verdict,
-            leading.reading.turn,
-            template=_RATIONALE,
-            evidence_ids=(leading.item.id,),
+            context.judge, verdict, turn, template="reflection.rationale", evidence_ids=(item.id,)
         )
-
-    async def _without_evidence(
-        self, sample: Sample, memory: Memory, context: MethodContext
-    ) -> Verdict:
-        values: Values = {
-            "evidence": _NO_EVIDENCE[memory.state()],
-            "question": sample.question,
-            "response": Untrusted(sample.response, "response"),
-        }
-        at = At(place=place_of(1, 1))
-        reading = await context.judge.read("reflection", values, LABELS, at=at)
-        verdict = verdict_of(reading.labels.share(CORRECT.name), reading.labels.outside)
-        if not self._options.rationale:
-            return verdict
-        return await explain(context.judge, verdict, reading.turn, template=_RATIONALE)
 
     def _reader(self, sample: Sample) -> Reader:
         return Reader(sample.question, self._options.passage_chars)

@@ -16,10 +16,11 @@ from dataclasses import dataclass
 from offline_judge.domain.judgment import UnscoredReason
 from offline_judge.domain.message import Label
 from offline_judge.errors import UnscoredError
+from offline_judge.methods.sage.choose import OWN_KNOWLEDGE
 from offline_judge.methods.sage.memory import Evidence, Reflection
 from offline_judge.methods.verdict import LABELS
 from offline_judge.prompting.answers import LineAnswer
-from offline_judge.protocols import At, Judge, Turn, Untrusted
+from offline_judge.protocols import At, Judge, Turn, Untrusted, Values
 
 SUMMARY_TOKENS = 64
 SUMMARY_CHARS = 320
@@ -108,6 +109,19 @@ class Reader:
         values = self.values(passage.item) | {"response": Untrusted(response, "response")}
         reading = await judge.read("reflection", values, LABELS, at=At(number, passage.place))
         return Reflection(passage.item, passage.log_odds, reading)
+
+    async def recall(self, response: str, judge: Judge) -> Reflection:
+        """Read the response by what the judge itself knows.
+
+        Raises:
+            UnscoredError: no label can be read, or the engine failed.
+        """
+        values: Values = {
+            "question": self.question,
+            "response": Untrusted(response, "response"),
+        }
+        reading = await judge.read("knowledge", values, LABELS)
+        return Reflection(None, OWN_KNOWLEDGE, reading)
 
     async def missing(self, number: int, turn: Turn, judge: Judge) -> str:
         """What should be looked up next; empty where the judge's words are of no use.

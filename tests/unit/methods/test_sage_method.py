@@ -38,7 +38,7 @@ class Script:
         self.repeat, self.cites, self.argues, self.count = repeat, cites, argues, 0
 
     def __call__(self, template: str, values: Values) -> str:
-        if template == "reflection.rationale":
+        if template.endswith(".rationale"):
             fields: dict[str, Any] = {"rationale": "So it says.", "correct": self.argues}
             return json.dumps(fields | ({"cites": self.cites} if values["cite"] else {}))
         if template.startswith("query"):
@@ -242,12 +242,41 @@ async def test_an_outage_is_told_apart_from_finding_nothing() -> None:
     judge = FakeJudge(Script(), masses)
     judgment, trace = await judged(judge, FakeSearch(down=True))
     assert judgment.evidence_state is EvidenceState.FAILED
-    assert "could not be reached" in str(judge.asked("reflection")[0].values["evidence"])
     searches = [event for event in trace.events if isinstance(event, SearchFinished)]
     assert all(event.error and not event.hits for event in searches)
 
     judgment, _ = await judged(FakeJudge(Script(), masses), FakeSearch(empty=True))
     assert judgment.evidence_state is EvidenceState.NONE_FOUND
+
+
+async def test_without_evidence_the_judge_falls_back_on_what_it_knows() -> None:
+    def knows_better(template: str, values: Values) -> dict[str, float]:
+        return {"false": 0.8, "true": 0.2} if template == "knowledge" else {"true": 1.0}
+
+    judgment, _ = await judged(FakeJudge(Script(), knows_better), FakeSearch(empty=True))
+    assert judgment.probability == pytest.approx(0.2)
+
+
+async def test_evidence_that_says_the_answer_outranks_what_the_judge_knows() -> None:
+    def knows_better(template: str, values: Values) -> dict[str, float]:
+        if template == "knowledge":
+            return {"false": 1.0}
+        return masses(template, values)
+
+    judge = FakeJudge(Script(), knows_better)
+    judgment, _ = await judged(judge)
+    assert judgment.probability == pytest.approx(0.75)
+    assert not judge.asked("knowledge")
+
+
+async def test_evidence_and_knowledge_mix_where_the_evidence_is_half_silent() -> None:
+    def undecided(template: str, values: Values) -> dict[str, float]:
+        if template == "relevance":
+            return {"relevant": 0.5, "irrelevant": 0.5}
+        return {"true": 1.0} if template == "reflection" else {"false": 1.0}
+
+    judgment, _ = await judged(FakeJudge(Script(), undecided), rounds=1, results=1)
+    assert judgment.probability == pytest.approx(0.5)
 
 
 async def test_nothing_is_cited_where_nothing_was_found() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, cohen_kappa_score, f1_score, roc_auc_score
 
@@ -57,7 +57,6 @@ def test_the_worked_example_by_hand() -> None:
 
 
 @given(ROWS)
-@settings(deadline=None)
 def test_figures_are_those_of_scikit_learn_or_say_why_not(rows: list[Row]) -> None:
     labels, verdicts = [row.label for row in rows], [row.verdict for row in rows]
     assert accuracy(rows) == pytest.approx(accuracy_score(labels, verdicts))
@@ -75,7 +74,6 @@ def test_figures_are_those_of_scikit_learn_or_say_why_not(rows: list[Row]) -> No
 
 
 @given(ROWS, st.randoms())
-@settings(deadline=None)
 def test_the_order_of_rows_does_not_matter(rows: list[Row], random: Random) -> None:
     shuffled = list(rows)
     random.shuffle(shuffled)

@@ -31,7 +31,7 @@ def width(found: Interval) -> float:
 
 
 @given(GROUPS, st.randoms(), st.integers(0, 5))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_the_interval_depends_on_the_seed_and_not_on_the_order(
     groups: list[list[Row]], random: Random, seed: int
 ) -> None:
@@ -49,7 +49,7 @@ def test_another_seed_draws_otherwise() -> None:
 
 
 @given(st.lists(st.floats(0, 10), min_size=2, max_size=20))
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_a_symmetric_case_lies_inside_its_interval(values: list[float]) -> None:
     groups = [[value] for value in values] + [[-value] for value in values]
     found = bootstrap(mean, groups, n=200)
@@ -77,7 +77,7 @@ def test_whole_questions_are_resampled_not_rows() -> None:
 
 
 @given(GROUPS)
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 def test_equal_sides_differ_by_nothing(groups: list[list[Row]]) -> None:
     found = paired_difference(accuracy, groups, groups, n=30)
     assert (found.value, found.low, found.high) == (0, 0, 0)
