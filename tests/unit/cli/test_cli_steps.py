@@ -11,6 +11,7 @@ from offline_judge.domain.events import (
     SampleStarted,
     SearchFinished,
     UnknownEvent,
+    parse_event,
 )
 from offline_judge.domain.evidence import EvidenceState, Passage, SearchHit
 from offline_judge.domain.judgment import Judgment, Outcome
@@ -186,3 +187,13 @@ def test_each_id_of_the_notes_is_told_with_its_own_passage() -> None:
     assert "into the notes: [E1] Kazakhstan" in text
     assert "into the notes: [E2] Astana" in text
     assert "searched before in this run" in text
+
+
+def test_a_reason_that_repeats_the_outcome_is_left_out_of_its_steps() -> None:
+    event = SampleFinished(outcome=Outcome.CANCELLED, reason="cancelled", detail="given up")
+    assert "cancelled - given up" in told(Steps(), [event])
+
+
+def test_an_event_of_another_shape_is_told_and_one_of_another_kind_is_not() -> None:
+    raw = {"event": "warning", "note": "a field that this program does not know"}
+    assert "left out: `warning`" in told(Steps(), [parse_event(raw)])
