@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from offline_judge.api.derived import judged_before
+from offline_judge.api.scoring import run_shortfalls
 from offline_judge.api.views import AskView, RunListing, RunRequest, RunView, SampleView
 
 if TYPE_CHECKING:
@@ -27,7 +29,9 @@ def run(request: RunRequest, settings: Settings, listener: RunListener | None = 
         StorageError: the disk is full or cannot be written; what was recorded before is kept.
     """
     from offline_judge import jobs
+    from offline_judge.metrics.gates import SCORED, read_gates
 
+    gates = read_gates(request.fail_under)
     limits = jobs.Limits(request.limit, request.minutes)
     order = jobs.Order(
         request.method,
@@ -35,6 +39,7 @@ def run(request: RunRequest, settings: Settings, listener: RunListener | None = 
         limits,
         candidate=request.candidate or "",
         calibration=_calibration(request.calibration),
+        needs_labels=any(gate.name != SCORED for gate in gates),
     )
     data = jobs.DataFile(
         Path(request.data),
@@ -43,7 +48,9 @@ def run(request: RunRequest, settings: Settings, listener: RunListener | None = 
         form=request.format or "",
         responses=None if request.responses is None else Path(request.responses),
     )
-    return load_run(jobs.begin(order, data, settings, listener), settings)
+    view = load_run(jobs.begin(order, data, settings, listener), settings)
+    run_id = view.manifest.run_id
+    return replace(view, shortfalls=run_shortfalls(gates, run_id, view.summary, settings))
 
 
 def resume(

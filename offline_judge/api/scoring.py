@@ -151,11 +151,12 @@ def run_shortfalls(
         StorageError: the run's files are damaged.
     """
     from offline_judge.errors import DataError
-    from offline_judge.metrics.gates import share_scored, shortfalls
+    from offline_judge.metrics.gates import SCORED, share_scored, shortfalls
 
     found, reason = None, ""
     try:
-        found = score(LabelsRequest(run_id), settings)
+        if any(gate.name != SCORED for gate in gates):
+            found = score(LabelsRequest(run_id), settings)
     except DataError as error:
         reason = error.message
     return shortfalls(gates, found, share_scored(summary.outcomes, summary.planned), reason)

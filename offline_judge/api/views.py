@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from offline_judge.domain.events import AnyEvent
     from offline_judge.domain.run import Agreement, Parent, RunManifest, RunSummary
     from offline_judge.domain.sample import Sample
+    from offline_judge.metrics.gates import Shortfall
     from offline_judge.runs.reducer import SampleRow
     from offline_judge.weights.cards import ModelCard
 
@@ -31,6 +32,8 @@ class RunRequest:
         responses: A file with the responses to the questions of `data`, joined by id.
         candidate: Name of the model that writes the responses that are missing.
         calibration: A calibration file, by which every judgment is read a second way.
+        fail_under: Figures the run must reach, such as `kappa=0.6`; needs labels in the data, but
+            for `scored`, the share of samples with a verdict.
     """
 
     method: str
@@ -44,6 +47,7 @@ class RunRequest:
     responses: Path | None = None
     candidate: str | None = None
     calibration: Path | None = None
+    fail_under: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -60,13 +64,15 @@ class OwnPassage:
 class RunView:
     """A run as it stands: its manifest, its summary and one row a sample taken up.
 
-    `before` is how the sample of a derived run was judged in its parent.
+    `before` is how the sample of a derived run was judged in its parent; `shortfalls` are the
+    figures asked for that were not reached.
     """
 
     manifest: RunManifest
     summary: RunSummary
     rows: tuple[SampleRow, ...]
     before: SampleRow | None = None
+    shortfalls: tuple[Shortfall, ...] = ()
 
 
 @dataclass(frozen=True)

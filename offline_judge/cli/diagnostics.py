@@ -12,6 +12,7 @@ from offline_judge.errors import OfflineJudgeError
 
 DONE = 0
 FAILED = 1
+BELOW = 100
 INTERRUPTED = 130
 
 EXIT_CODES = (

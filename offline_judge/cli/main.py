@@ -29,6 +29,8 @@ _COMMANDS = {
     "runs": LazyCommand("offline_judge.cli.runs:runs", "List, show and export runs."),
     "models": LazyCommand("offline_judge.cli.models:models", "List, show, pull, verify models."),
     "corpus": LazyCommand("offline_judge.cli.corpus:corpus", "Build, embed, list, rm corpora."),
+    "score": LazyCommand("offline_judge.cli.score:score", "Compare a run with people."),
+    "calibrate": LazyCommand("offline_judge.cli.calibrate:calibrate", "Fit how it is read."),
     "study": LazyCommand("offline_judge.cli.study:study", "Compare ways of judging."),
     "config": LazyCommand("offline_judge.cli.config:config", "Show what is set, and where."),
 }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from offline_judge.cli import output
-from offline_judge.cli.diagnostics import FAILED, INTERRUPTED
+from offline_judge.cli.diagnostics import BELOW, FAILED, INTERRUPTED
 from offline_judge.cli.session import Session, judge_options, output_options
 from offline_judge.errors import UsageError
 
@@ -23,6 +23,15 @@ FIELDS = ("id", "question", "response", "reference", "label")
 
 limit_option = click.option(
     "--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N samples."
+)
+
+
+fail_under_option = click.option(
+    "--fail-under",
+    multiple=True,
+    metavar="METRIC=X",
+    help="End with 100 where kappa, accuracy, macro_f1, auroc, sensitivity, specificity or "
+    "scored is less.",
 )
 
 
@@ -115,6 +124,13 @@ def _scalar(raw: str) -> Any:
 @limit_option
 @minutes_option
 @click.option("-o", "--option", "options", multiple=True, metavar="KEY=VALUE", help="Of METHOD.")
+@click.option(
+    "--calibration",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Read verdicts by it, too; made by `calibrate`.",
+)
+@fail_under_option
 @judge_options
 @output_options
 @click.pass_obj
@@ -173,7 +189,8 @@ def report(session: Session, view: RunView) -> None:
 
     run_id, summary = view.manifest.run_id, view.summary
     if session.json:
-        output.document({"run": run_id, "summary": summary})
+        asked = {"shortfalls": view.shortfalls} if view.shortfalls else {}
+        output.document({"run": run_id, "summary": summary, **asked})
     else:
         output.pairs([("run", run_id), *summary_pairs(summary)])
     diagnostics = session.diagnostics
@@ -186,6 +203,15 @@ def report(session: Session, view: RunView) -> None:
     elif summary.status == "limit":
         diagnostics.hint(f"To judge more of it: offline-judge resume {run_id} --limit NUMBER")
     end_by_status(summary.status)
+    end_by_shortfalls(session, view.shortfalls)
+
+
+def end_by_shortfalls(session: Session, shortfalls: Sequence[object]) -> None:
+    """Name what was not reached and end the command with its code; nothing missed goes on."""
+    for missed in shortfalls:
+        session.diagnostics.error(str(missed))
+    if shortfalls:
+        click.get_current_context().exit(BELOW)
 
 
 def end_by_status(status: str) -> None:

@@ -143,6 +143,8 @@ class Steps:
             f"{judgment.evidence_state.value.replace('_', ' ')})",
             f"bold {'green' if judgment.verdict else 'red'}",
         )
+        if judgment.calibrated_verdict is not None:
+            yield Line(f"  {_calibrated(judgment)}")
         if judgment.rationale:
             yield Line(f"  because: {_indent(judgment.rationale.strip(), 4)}")
         if judgment.rationale_disagrees:
@@ -199,6 +201,12 @@ def _prompt_lines(event: CallFinished) -> Iterator[Line]:
         yield Line(f"    answer = {_indent(event.text, 6)}")
     if event.problem:
         yield Line(f"    not accepted: {event.problem}", "yellow")
+
+
+def _calibrated(judgment: Judgment) -> str:
+    probability = judgment.calibrated_probability
+    share = "" if probability is None else f" (probability of true {probability:.2f})"
+    return f"calibrated: {_word(bool(judgment.calibrated_verdict))}{share}"
 
 
 def _is_fenced(value: Any) -> bool:

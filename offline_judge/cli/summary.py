@@ -8,6 +8,7 @@ from offline_judge.cli.derived import origin
 from offline_judge.cli.numbers import count, duration, percent
 
 if TYPE_CHECKING:
+    from offline_judge.domain.calibration import Calibration
     from offline_judge.domain.run import Agreement, RunManifest, RunSummary
 
 
@@ -35,6 +36,8 @@ def manifest_pairs(manifest: RunManifest) -> list[tuple[str, str]]:
         pairs.append(("candidate", manifest.candidate.model.name))
     if manifest.parent is not None:
         pairs.append(("derived from", origin(manifest.parent)))
+    if manifest.calibration is not None:
+        pairs.append(("calibration", _calibration(manifest.calibration)))
     if manifest.search:
         pairs.append(("search", str(manifest.search.get("name", "yes"))))
     leaves = "; ".join(manifest.leaves_machine) or "nothing"
@@ -48,14 +51,16 @@ def summary_pairs(summary: RunSummary) -> list[tuple[str, str]]:
         pairs.append(("not scored", _listing(summary.reasons)))
     scored = summary.outcomes.get("scored", 0)
     if scored:
-        right, wrong = summary.verdict_true, scored - summary.verdict_true
-        share = percent(right, scored)
-        pairs.append(("verdicts", f"{right:,} true ({share}), {wrong:,} false (n = {scored:,})"))
+        pairs.append(("verdicts", _verdicts(summary.verdict_true, scored)))
+    if summary.calibrated_true is not None:
+        pairs.append(("calibrated", _verdicts(summary.calibrated_true, scored)))
     doubts = _doubts(summary)
     if doubts:
         pairs.append(("rationales", doubts))
     if summary.agreement is not None:
         pairs.append(("agreement", _agreement(summary.agreement)))
+    if summary.calibrated_agreement is not None:
+        pairs.append(("calibrated agreement", _agreement(summary.calibrated_agreement)))
     if summary.searches or summary.failed_searches or summary.distinct_queries is not None:
         pairs.append(("searches", _searches(summary)))
         pairs.append(("evidence", _listing(summary.evidence_states) or "-"))
@@ -66,6 +71,19 @@ def summary_pairs(summary: RunSummary) -> list[tuple[str, str]]:
     if summary.warnings:
         pairs.append(("warnings", "\n".join(summary.warnings)))
     return pairs
+
+
+def _calibration(calibration: Calibration) -> str:
+    fitted = f"{count(calibration.n, 'sample')} of {count(calibration.groups, 'question')}"
+    return (
+        f"{calibration.reading.kind}, correct from {calibration.reading.threshold:.3f}, fitted on "
+        f"{fitted} ({calibration.sha256[:12]})"
+    )
+
+
+def _verdicts(right: int, scored: int) -> str:
+    wrong = scored - right
+    return f"{right:,} true ({percent(right, scored)}), {wrong:,} false (n = {scored:,})"
 
 
 def _samples(summary: RunSummary) -> str:

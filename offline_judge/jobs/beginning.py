@@ -16,9 +16,7 @@ from offline_judge.datasets.order import group_samples
 from offline_judge.datasets.readers import Loaded, read_samples
 from offline_judge.domain.run import DataSource, RunManifest
 from offline_judge.domain.sample import Sample
-from offline_judge.errors import (
-    UsageError,
-)
+from offline_judge.errors import DataError, UsageError
 from offline_judge.jobs.orders import DataFile, Limits, Order, Question
 from offline_judge.jobs.threads import outside_event_loop
 from offline_judge.protocols import RunListener
@@ -61,6 +59,13 @@ def begin(order: Order, data: DataFile, settings: Settings, listener: RunListene
         responses=data.responses,
         unanswered=bool(order.candidate),
     )
+    if order.needs_labels and all(sample.label is None for sample in loaded.samples):
+        raise DataError(
+            "No sample has a label, so what is asked of the run's agreement cannot be told.",
+            where=str(data.path),
+            remedy="Name the column of labels with --map COLUMN=label, or judge without "
+            "--fail-under and use `offline-judge score RUN --labels FILE`.",
+        )
     return begin_loaded(order, loaded, settings, listener)
 
 

@@ -38,6 +38,7 @@ class Order:
         own: Passages that a person adds to that sample's evidence.
         candidate: Who writes the responses that are missing, by name; "" where none is.
         calibration: Reads every judgment a second way; None leaves it at the judge's own.
+        needs_labels: Refuse data without any label, before anything is judged.
     """
 
     method: str
@@ -48,6 +49,7 @@ class Order:
     own: tuple[Passage, ...] = ()
     candidate: str = ""
     calibration: Calibration | None = None
+    needs_labels: bool = False
 
 
 @dataclass(frozen=True)

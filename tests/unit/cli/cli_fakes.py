@@ -48,6 +48,7 @@ class View:
     summary: RunSummary
     rows: tuple[Row, ...] = ()
     before: Row | None = None
+    shortfalls: tuple[object, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,8 @@ class Request:
     format: str | None = None
     responses: Path | None = None
     candidate: str | None = None
+    calibration: Path | None = None
+    fail_under: tuple[str, ...] = ()
 
 
 def manifest(
