@@ -22,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -100,8 +101,10 @@ class Loop:
         return self
 
     def __exit__(self, *_: object) -> None:
-        assert self._child.stdin is not None
-        self._child.stdin.close()
+        for pipe in (self._child.stdin, self._child.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
         self._child.wait(30)
 
     def judge(self, sample: Sample) -> bool:

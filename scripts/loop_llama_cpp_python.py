@@ -1,9 +1,6 @@
-"""SAGE by hand with llama-cpp-python; arguments: MODEL PROMPTS THREADS [json], a schema on all.
+"""SAGE by hand with llama-cpp-python; arguments: MODEL PROMPTS THREADS [json], a schema on all."""
 
-A line in, {"question", "response"}; a line out, {"verdict", "rationale"}; in between it asks for
-searches, {"search", "limit"}, and is given the hits.
-"""
-
+# In: {"question", "response"} and, when it asks {"search", "limit"}, hits. Out: {"verdict", ...}.
 import json
 import math
 import sys
@@ -73,6 +70,8 @@ for row in sys.stdin:
         read += [(odds, yes(turns), turns) for odds, turns in near]
         missing = line(asked("reflection.missing", {}, *read[-1][2], said("Yes")), 24)
         notes.append(f"searched: {query} | found: {summary or 'nothing'} | missing: {missing}")
+    if all(odds < 1.1 for odds, _, _ in read):
+        read.append((0.0, yes(turns := asked("knowledge", sample)), turns))
     weights = [math.exp(2 * (odds - max(odds for odds, _, _ in read))) for odds, _, _ in read]
     right = sum(w / (1 + math.exp(-one)) for w, (_, one, _) in zip(weights, read, strict=True))
     verdict, leading = right >= sum(weights) / 2, read[weights.index(1.0)][2]
