@@ -57,7 +57,7 @@ def draw_reliability(
     from matplotlib.figure import Figure
 
     # Without pyplot: no window system, no state shared with the caller's own plots.
-    figure = Figure(figsize=(5.2, 6.2), layout="constrained")
+    figure = Figure(figsize=(5.2, 6.6), layout="constrained")
     FigureCanvasAgg(figure)
     upper, lower = figure.subplots(2, 1, sharex=True, height_ratios=(4, 1))
     upper.plot((0, 1), (0, 1), color="0.75", linewidth=1, label="as often as said")
@@ -65,9 +65,10 @@ def draw_reliability(
     for place, (name, one) in enumerate(told):
         _curve(upper, one, name, _STYLES[place])
         _counts(lower, one, place, len(told))
-    upper.set(xlim=(0, 1), ylim=(-0.02, 1.02), title=title)
+    upper.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
     upper.set_ylabel("share that people call correct")
-    upper.legend(loc="upper left", frameon=False)
+    # Outside: the curves may run through any corner.
+    figure.legend(loc="outside upper left", frameon=False, title=title, alignment="left")
     lower.set_xlabel("probability of “correct”")
     lower.set_ylabel("samples")
     # The same numbers give the same bytes: no date, no random ids.
@@ -81,12 +82,14 @@ def draw_reliability(
 
 def _curve(axes: Axes, one: Reliability, name: str, style: dict[str, Any]) -> None:
     error = "" if one.error is None else f", error {one.error:.3f}"
-    axes.plot(
-        [found.mean_probability for found in one.bins],
-        [found.share_correct for found in one.bins],
-        label=f"{name}{error}",
-        **style,
-    )
+    x = [found.mean_probability for found in one.bins]
+    y = [found.share_correct for found in one.bins]
+    axes.plot(x, y, color=style["color"], linestyle=style["linestyle"], linewidth=0.8, alpha=0.6)
+    # By area, so that a bin of one sample does not look like one of a hundred.
+    largest = max((found.n for found in one.bins), default=1)
+    sizes = [8 + 90 * found.n / largest for found in one.bins]
+    axes.scatter(x, y, s=sizes, color=style["color"], marker=style["marker"], zorder=3)
+    axes.plot([], [], label=f"{name}{error}", markersize=6, linewidth=0.8, **style)
 
 
 def _counts(axes: Axes, one: Reliability, place: int, several: int) -> None:

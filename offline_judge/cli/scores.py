@@ -58,12 +58,12 @@ def label_pairs(run_id: str, labels: LabelCounts) -> list[tuple[str, str]]:
     left = (
         (labels.ties, "ties of annotators"),
         (labels.blank, "rows without a label"),
-        (labels.unknown, "labels of no sample"),
-        (labels.not_taken_up, "labels of samples not judged yet"),
+        (labels.unknown, "of unknown samples"),
+        (labels.not_taken_up, "of samples not judged yet"),
         (labels.bad_rows, "bad rows"),
     )
     parts = [f"{number:,} {what}" for number, what in left if number]
-    several = f", {labels.several:,} by several annotators" if labels.several else ""
+    several = f", {labels.several:,} samples by several annotators" if labels.several else ""
     pairs = [
         ("run", run_id),
         ("labels", f"{labels.source}{several}"),
@@ -71,7 +71,7 @@ def label_pairs(run_id: str, labels: LabelCounts) -> list[tuple[str, str]]:
     ]
     if labels.unlabelled:
         pairs.append(("without a label", count(labels.unlabelled, "sample")))
-    return [*pairs, ("left out", ", ".join(parts))] if parts else pairs
+    return [*pairs, ("labels left out", ", ".join(parts))] if parts else pairs
 
 
 def show_figures(readings: Mapping[str, Figures]) -> None:

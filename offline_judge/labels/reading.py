@@ -60,6 +60,7 @@ class _Votes:
 
     by_id: dict[str, list[bool]] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
+    kinds: set[str] = field(default_factory=set)
     rows: int = 0
 
 
@@ -114,8 +115,10 @@ def read_labels(
             name, given = _row(row.columns, id_column, columns)
         except ValueError as error:
             votes.problems.append(f"{row.place}: {error}")
+            votes.kinds.add(str(error))
             continue
         votes.by_id.setdefault(name, []).extend(given)
+    _refuse_shape(votes, where)
     if votes.problems and not skip_bad:
         raise _bad_rows(votes, where)
     found = settle(votes.by_id, tuple(votes.problems))
@@ -178,6 +181,20 @@ def _missing(missing: Sequence[str], id_column: str, cells: Mapping[str, Any]) -
     advice = f" Did you mean `{' '.join(hints)}`?" if hints else ""
     named = ", ".join(f"`{column}`" for column in missing)
     return f"{named} is missing (the row has: {has}).{advice}"
+
+
+def _refuse_shape(votes: _Votes, where: str) -> None:
+    """Say once what is wrong with every row alike; leaving them all out would help nobody.
+
+    Raises:
+        DataError: no row can be used, all for one reason.
+    """
+    if votes.rows > 1 and len(votes.problems) == votes.rows and len(votes.kinds) == 1:
+        raise DataError(
+            f"None of {votes.rows} rows of labels can be used: {next(iter(votes.kinds))}",
+            where=where,
+            remedy="Name the columns: --map COLUMN=id --map COLUMN=label",
+        )
 
 
 def _bad_rows(votes: _Votes, where: str) -> DataError:

