@@ -107,15 +107,15 @@ class Sage:
         evidence = await self._search(number, planned, memory, context)
         reader = self._reader(sample)
         relevant = await reader.relevance(number, evidence, context.judge)
-        summary = ""
-        if relevant and relevant[0].log_odds >= 0 and not self._options.single_pass:
-            summary = await reader.summarise(number, relevant[0], context.judge)
         reflections = [
             await reader.reflect(number, passage, sample.response, context.judge)
             for passage in _worth_reading(relevant)
         ]
-        missing = ""
-        if reflections and number < self._options.searched_rounds:
+        summary = missing = ""
+        # Both are for the next query writer's eyes only.
+        if self._options.writes_queries and number < self._options.searched_rounds and relevant:
+            if relevant[0].log_odds >= 0:
+                summary = await reader.summarise(number, relevant[0], context.judge)
             missing = await reader.missing(number, reflections[0].reading.turn, context.judge)
         finished = Round(
             number=number,
