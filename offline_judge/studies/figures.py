@@ -15,6 +15,15 @@ from offline_judge.studies.scores import Score, Table
 
 Statistic = Callable[[Sequence[Row]], float | Undefined]
 
+
+def share_gap(rows: Sequence[Row]) -> float | Undefined:
+    """Share the judge calls correct less the share people do."""
+    judge, people = agreement.share_correct(rows), agreement.share_labelled_correct(rows)
+    if isinstance(judge, Undefined):
+        return judge
+    return people if isinstance(people, Undefined) else judge - people
+
+
 FIGURES: dict[str, Statistic] = {
     "accuracy": agreement.accuracy,
     "kappa": agreement.kappa,
@@ -22,6 +31,7 @@ FIGURES: dict[str, Statistic] = {
     "auroc": agreement.auroc,
     "says_correct": agreement.share_correct,
     "people_correct": agreement.share_labelled_correct,
+    "gap": share_gap,
 }
 """Figures of one condition, in the order they are shown."""
 
@@ -63,6 +73,28 @@ class Difference(Frozen):
     second: str
     reading: str
     interval: Interval
+
+
+class GoldFound(Frozen):
+    """How one condition fares on the samples whose passage with the answer is in the corpus.
+
+    Attributes:
+        condition: Its name.
+        n: Of these, samples with a verdict.
+        first: Samples for which the first search found that passage, among the passages taken.
+        later: Samples for which a later round found it.
+        never: Samples for which none did; 0 in all three under a condition without search.
+        kappa: At the default threshold.
+        gap: Share called correct less people's.
+    """
+
+    condition: str
+    n: int
+    first: int
+    later: int
+    never: int
+    kappa: Interval
+    gap: Interval
 
 
 class GoldFigures(Frozen):
@@ -156,6 +188,28 @@ def gold_figures(
             )
         )
     return tuple(found) if parts["gold"] else ()
+
+
+def gold_found(table: Table, by: str, names: Iterable[str]) -> tuple[GoldFound, ...]:
+    """One entry a condition, over the samples whose passage `by` says is known."""
+    known = [name for name in names if table.of(by)[name].gold_round is not None]
+    found = []
+    for condition in table.conditions if known else ():
+        scores = judged(table, condition, known)
+        rounds = [score.gold_round for score in scores if score.gold_round is not None]
+        groups = _groups(scores, None)
+        found.append(
+            GoldFound(
+                condition=condition,
+                n=len(scores),
+                first=rounds.count(1),
+                later=sum(number > 1 for number in rounds),
+                never=rounds.count(0),
+                kappa=bootstrap(agreement.kappa, groups),
+                gap=bootstrap(share_gap, groups),
+            )
+        )
+    return tuple(found)
 
 
 def _kappa(table: Table, condition: str, names: Sequence[str]) -> Interval:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from offline_judge.domain.scores import Interval
-from offline_judge.studies.figures import DEFAULT, FIGURES, FITTED, GOLD_GROUPS
+from offline_judge.studies.figures import DEFAULT, FIGURES, FITTED, GOLD_GROUPS, GoldFound
 from offline_judge.studies.report import StudyReport
 
 _TITLES = {
@@ -13,6 +13,7 @@ _TITLES = {
     "auroc": "AUROC",
     "says_correct": "says correct",
     "people_correct": "people",
+    "gap": "says - people",
 }
 
 
@@ -116,6 +117,21 @@ def _differences(report: StudyReport) -> Iterator[str]:
 def _gold(report: StudyReport) -> Iterator[str]:
     if not report.gold:
         return
+    yield "## Samples whose passage with the answer is in the corpus"
+    yield ""
+    columns = ["condition", "n", "kappa", "says - people", "found first", "later", "never"]
+    cells = [
+        [
+            one.condition,
+            str(one.n),
+            show(one.kappa),
+            show(one.gap),
+            *(_of(part, one.first + one.later + one.never) for part in _parts(one)),
+        ]
+        for one in report.found
+    ]
+    yield from table(columns, cells)
+    yield ""
     yield "## When the passage with the answer was found"
     yield ""
     main = report.gold[0].by
@@ -136,6 +152,14 @@ def _gold(report: StudyReport) -> Iterator[str]:
     ]
     yield from table(columns, cells)
     yield ""
+
+
+def _parts(one: GoldFound) -> tuple[int, int, int]:
+    return one.first, one.later, one.never
+
+
+def _of(part: int, whole: int) -> str:
+    return f"{part} ({_share(part, whole)})" if whole else "-"
 
 
 def _costs(report: StudyReport) -> Iterator[str]:

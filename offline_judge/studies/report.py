@@ -26,9 +26,11 @@ from offline_judge.studies.figures import (
     ConditionFigures,
     Difference,
     GoldFigures,
+    GoldFound,
     condition_figures,
     difference,
     gold_figures,
+    gold_found,
 )
 from offline_judge.studies.scores import Score, Table
 from offline_judge.studies.thresholds import Fitted
@@ -81,6 +83,7 @@ class StudyReport(Frozen):
         threshold_rows: Samples they were fitted on.
         figures: One entry a condition and reading.
         differences: Paired differences of kappa.
+        found: By condition, on the samples whose passage with the answer is in the corpus.
         gold: By when the passage with the answer was found, where that is known.
         costs: What each condition costs alone.
         shared: What N = 1, 2, 3 cost together.
@@ -97,6 +100,7 @@ class StudyReport(Frozen):
     threshold_rows: int = 0
     figures: tuple[ConditionFigures, ...] = ()
     differences: tuple[Difference, ...] = ()
+    found: tuple[GoldFound, ...] = ()
     gold: tuple[GoldFigures, ...] = ()
     costs: tuple[ConditionCost, ...] = ()
     shared: SharedRounds | None = None
@@ -142,6 +146,7 @@ def make_report(material: Material, about: About) -> StudyReport:
         threshold_rows=len(fitted.samples) if fitted else 0,
         figures=figures,
         differences=_differences(table, names, main, thresholds),
+        found=gold_found(table, main, names),
         gold=gold_figures(table, main, names, _others(table, main)),
         costs=costs,
         shared=_shared(material.costs, by_condition),
@@ -194,8 +199,7 @@ def _differences(
 
 
 def _others(table: Table, main: str) -> tuple[str, ...]:
-    wanted = ("direct", "sage-n1", "sage-n2", "sage-norefine", "sage-single")
-    return tuple(name for name in table.conditions if name in wanted and name != main)
+    return tuple(name for name in table.conditions if name not in (*SHOWN_KEY, main))
 
 
 def _kappas(figures: Sequence[ConditionFigures]) -> dict[str, float]:

@@ -198,6 +198,24 @@ def test_samples_are_parted_by_when_the_passage_was_found() -> None:
     assert "found by a later round only (.33)" in to_markdown(found)
 
 
+def test_each_condition_is_shown_on_the_samples_whose_passage_is_known() -> None:
+    sage = [
+        score("sage", n, says=0.9, label=label, gold_round=[1, 0, 2, None][n // 2])
+        for n, label in enumerate(LABELS)
+    ]
+    single = [
+        score("sage-single", n, says=0.9 if label else 0.1, label=label, gold_round=n % 2)
+        for n, label in enumerate(LABELS)
+    ]
+    found = {one.condition: one for one in report(sage, single, scores("direct", 8)).found}
+    assert {one.n for one in found.values()} == {6}
+    parts = {name: (one.first, one.later, one.never) for name, one in found.items()}
+    assert parts == {"sage": (2, 2, 2), "sage-single": (3, 0, 3), "direct": (0, 0, 0)}
+    assert found["sage-single"].kappa.value == 1.0
+    assert found["sage-single"].gap.value == 0.0
+    assert found["sage"].gap.value == pytest.approx(0.5)
+
+
 def test_without_known_passages_there_is_no_such_part() -> None:
     assert report(scores("sage", 6)).gold == ()
 
