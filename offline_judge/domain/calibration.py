@@ -18,6 +18,10 @@ EDGE = 1e-6
 """Probabilities nearer to 0 or 1 than this count as this far away where log-odds are taken."""
 
 
+HASH_DIGITS = 12
+"""Of a question's hash, as a calibration keeps it."""
+
+
 class ErrorRates(Frozen):
     """How a judge errs on samples people labelled.
 
@@ -115,6 +119,8 @@ class Calibration(Frozen):
         n: Labelled samples it was fitted on.
         groups: Questions of these samples.
         labels_sha256: Hash of the file of labels, or of the data file that held them.
+        questions: The first digits of these questions' hashes, so that figures over questions
+            it was fitted on can be told from others.
         judge: Whose probabilities these were.
         rates: Error rates of the calibrated verdicts, each sample read by a map that was fitted
             on other questions.
@@ -127,6 +133,7 @@ class Calibration(Frozen):
     n: int = Field(ge=1)
     groups: int = Field(ge=1)
     labels_sha256: str
+    questions: tuple[str, ...] = ()
     judge: JudgeIdentity
     rates: ErrorRates = ErrorRates()
     raw_rates: ErrorRates = ErrorRates()
@@ -135,6 +142,10 @@ class Calibration(Frozen):
     def sha256(self) -> str:
         """Hash of the whole content."""
         return content_hash(self.model_dump(mode="json"))
+
+    def fitted_on(self, question: str) -> bool:
+        """Whether it was fitted on answers to the question with this hash."""
+        return question[:HASH_DIGITS] in self.questions
 
     def read(self, judgment: Judgment) -> Judgment:
         """The judgment with the calibrated reading beside its own."""

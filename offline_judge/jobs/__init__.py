@@ -1,12 +1,13 @@
 """Beginning, resuming and stopping runs: data, parts and a run directory brought together."""
 
 from offline_judge.jobs.beginning import ASKED, ask, begin
+from offline_judge.jobs.calibrating import FitOrder, calibrate, read_kind
 from offline_judge.jobs.deriving import derive, write_passage
 from offline_judge.jobs.labelling import LabelFile
 from offline_judge.jobs.orders import DataFile, Limits, Order, Question
 from offline_judge.jobs.others import listed, stop
 from offline_judge.jobs.resuming import resume
-from offline_judge.jobs.scoring import FitOrder, ScoreOrder, calibrate, read_kind, score
+from offline_judge.jobs.scoring import ScoreOrder, score
 
 __all__ = [
     "ASKED",

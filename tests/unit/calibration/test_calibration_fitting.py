@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.isotonic import IsotonicRegression
 
@@ -41,7 +41,6 @@ def over_confident(n: int = 200) -> list[Labelled]:
     ("aim", "figure"), [("kappa", kappa), ("accuracy", accuracy), ("macro_f1", macro_f1)]
 )
 @given(pairs=PAIRS)
-@settings(deadline=None)
 def test_a_threshold_is_as_good_as_the_best_of_all(
     aim: str,
     figure: Callable[[Sequence[Row]], float | Undefined],
@@ -78,7 +77,6 @@ def test_neighbouring_floats_are_parted() -> None:
 
 
 @given(PAIRS, PROBABILITIES)
-@settings(deadline=None)
 def test_the_isotonic_map_is_that_of_scikit_learn(
     pairs: list[tuple[bool, float]], probability: float
 ) -> None:
@@ -91,7 +89,6 @@ def test_the_isotonic_map_is_that_of_scikit_learn(
 
 
 @given(PAIRS, st.sampled_from(["threshold", "isotonic"]))
-@settings(deadline=None)
 def test_maps_rise_and_stay_in_range(pairs: list[tuple[bool, float]], kind: Kind) -> None:
     found = fit(samples([*pairs, (True, 0.4), (False, 0.6)]), kind)
     mapped = [found.map(step / 50) for step in range(51)]

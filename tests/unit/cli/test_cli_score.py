@@ -132,7 +132,7 @@ def test_a_calibration_is_fitted_plotted_and_used(program: Program, tmp_path: Pa
     program("score", "last", "--resamples", "20")
     assert "judge's own  accuracy" in program.out
     assert "calibrated said" in program.out
-    assert "these very labels" in program.err
+    assert "fitted on 6 of these 6 questions" in program.err
 
 
 def test_a_calibration_as_one_strict_document(program: Program) -> None:
