@@ -173,8 +173,10 @@ def test_rounds_are_shared(settings: Settings, tmp_path: Path) -> None:
         name: sum(one.read_anew for one in found.scores if one.condition == name) / 16
         for name in done.runs
     }
-    # Alone, each further round costs about as much as the one before it.
-    assert mean["sage-n1"] < mean["sage-n2"] < mean["sage"] < 4 * mean["sage-n1"]
+    assert mean["sage-n1"] < mean["sage-n2"] < mean["sage"]
+    # What it paid beside the others says nothing of what it costs alone.
+    paid = api.run_costs(done.runs["sage-n1"], settings).total.read_anew / 16
+    assert paid < mean["sage-n1"] / 2
 
 
 def test_sharing_says_nothing_where_a_condition_is_missing() -> None:
