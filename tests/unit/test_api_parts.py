@@ -39,6 +39,13 @@ size = 4
 sha256 = "{sha256}"
 """
 
+VECTORS = """
+[embedding]
+format = "gguf"
+dimension = 4
+max_tokens = 8
+"""
+
 
 @pytest.fixture
 def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
@@ -47,7 +54,8 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
     cards.mkdir()
     for name, role in (("tiny", "judge"), ("vectors", "embedder")):
         text = CARD.format(name=name, role=role, sha256="0" * 64)
-        (cards / f"{name}.toml").write_text(text)
+        vectors = VECTORS if role == "embedder" else ""
+        (cards / f"{name}.toml").write_text(text + vectors)
     return replace(scripted_settings(tmp_path), cards_dir=str(cards))
 
 
