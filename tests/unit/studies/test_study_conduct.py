@@ -10,6 +10,7 @@ import pytest
 from study_helpers import Ears, SmallSearch, ended, scripted_settings, work_on, write_data
 
 from offline_judge import api, wiring
+from offline_judge.backends.scripted import ScriptedBackend
 from offline_judge.domain.events import AnyEvent, EngineStarted, SampleFinished
 from offline_judge.domain.message import Label, Sampling
 from offline_judge.errors import RunLockedError
@@ -67,6 +68,18 @@ def test_one_engine_serves_all_conditions(settings: Settings, data: Path) -> Non
     conduct(work_on(data, "direct", "sage", "sage-single"), settings, ears)
     assert ears.phases.count("spawn") == 1
     assert any(isinstance(event, EngineStarted) for event in ears.events)
+
+
+def test_the_engine_does_nothing_but_judge(
+    settings: Settings, data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Timing the engine before each question would push prefixes out of its slots.
+    engine, identity = wiring.make_engine(settings, 8)
+    monkeypatch.setattr(wiring, "make_engine", lambda *_: (engine, identity))
+    done = conduct(work_on(data, "direct", "sage-n1"), settings, None)
+    calls = sum(api.run_costs(run_id, settings).total.calls for run_id in done.runs.values())
+    assert isinstance(engine.backend, ScriptedBackend)
+    assert engine.backend.calls == calls > 0
 
 
 def test_the_search_is_opened_and_closed_once(
