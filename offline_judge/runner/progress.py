@@ -130,6 +130,7 @@ class Meter:
         if event.reused:
             return
         self._read_anew += event.usage.read_anew
-        if event.timings.generate_s > 0:
+        # A reading of labels writes nothing, though engines time a token for it.
+        if event.masses is None and event.timings.generate_s > 0:
             self._written += event.usage.completion_tokens
             self._write_s += event.timings.generate_s

@@ -94,6 +94,21 @@ def test_completions_from_the_cache_are_not_counted_as_the_engines_work() -> Non
     assert progress.tokens_per_s == 10
 
 
+def test_a_reading_of_labels_has_no_rate_of_writing() -> None:
+    meter = _meter(Clock())
+    _start(meter, "a")
+    reading = _call("a").model_copy(
+        update={
+            "masses": {"true": 1.0},
+            "usage": Usage(prompt_tokens=100, completion_tokens=1),
+            "timings": Timings(prompt_s=1, generate_s=1e-6),
+        }
+    )
+    meter.event(reading)
+    assert meter.snapshot().tokens_per_s == 0
+    assert meter.snapshot().read_anew == 100
+
+
 def test_what_a_lane_does_is_told_under_its_sample() -> None:
     meter = _meter(Clock())
     _start(meter, "a")
