@@ -18,8 +18,9 @@ from dataclasses import dataclass
 from offline_judge.methods.sage.memory import Reflection
 from offline_judge.methods.verdict import CORRECT
 
-TEMPERATURE = 0.5
-"""Of the softmax over log-odds: below 1, since a small judge's log-odds are too close together."""
+TEMPERATURE = 0.25
+"""Of the softmax over log-odds: well below 1, since those of a small judge are close together, and
+many passages beside the point would outweigh the one that says the answer."""
 
 NEGLIGIBLE = 0.1
 """What has less weight than this is not read against the response."""

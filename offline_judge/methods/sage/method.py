@@ -109,7 +109,7 @@ class Sage:
         relevant = await reader.relevance(number, evidence, context.judge)
         reflections = [
             await reader.reflect(number, passage, sample.response, context.judge)
-            for passage in _worth_reading(relevant)
+            for passage in _worth_reading(relevant, memory)
         ]
         summary = missing = ""
         # Both are for the next query writer's eyes only.
@@ -173,9 +173,13 @@ class Sage:
 _SETTLED = {"supports", "contradicts"}
 
 
-def _worth_reading(relevant: tuple[Relevant, ...]) -> tuple[Relevant, ...]:
-    shares = weights([one.log_odds for one in relevant])
-    return tuple(one for one, share in zip(relevant, shares, strict=True) if share >= NEGLIGIBLE)
+def _worth_reading(relevant: tuple[Relevant, ...], memory: Memory) -> tuple[Relevant, ...]:
+    """The round's best passage, and those that count beside all that was read before."""
+    before = [one.relevance for one in memory.reflections()]
+    shares = weights([*(one.log_odds for one in relevant), *before])
+    return tuple(
+        one for index, one in enumerate(relevant) if index == 0 or shares[index] >= NEGLIGIBLE
+    )
 
 
 def _stance(reflections: tuple[Reflection, ...]) -> str:
