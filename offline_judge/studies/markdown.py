@@ -236,18 +236,27 @@ def _roles(report: StudyReport) -> Iterator[str]:
 
 
 def _undefined(report: StudyReport) -> list[str]:
-    found = [
-        f"{one.condition}, {_TITLES.get(name, name)}: {interval.reason}"
-        for one in report.figures
-        for name, interval in one.figures.items()
-        if interval.reason
+    """Reasons, each with what it leaves without value or ends."""
+    found: dict[str, dict[str, list[str]]] = {}
+    for one in report.figures:
+        for name, interval in one.figures.items():
+            if interval.reason:
+                figures = found.setdefault(interval.reason, {}).setdefault(one.condition, [])
+                figures.append(_TITLES.get(name, name))
+    for pair in report.differences:
+        if pair.interval.reason:
+            found.setdefault(pair.interval.reason, {})[f"{pair.first} - {pair.second}"] = []
+    return [
+        f"{reason}: {'; '.join(_named(where, names) for where, names in places.items())}"
+        for reason, places in found.items()
     ]
-    found += [
-        f"{one.first} - {one.second}: {one.interval.reason}"
-        for one in report.differences
-        if one.interval.reason
-    ]
-    return list(dict.fromkeys(found))
+
+
+def _named(where: str, figures: Sequence[str]) -> str:
+    names = dict.fromkeys(figures)
+    if not names:
+        return where
+    return f"{where} ({'all' if len(names) == len(FIGURES) else ', '.join(names)})"
 
 
 def table(columns: Sequence[str], cells: Iterable[Sequence[str]]) -> Iterator[str]:
