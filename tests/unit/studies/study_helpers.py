@@ -17,6 +17,7 @@ from offline_judge.runs.reader import read_events
 from offline_judge.settings import Settings, load_settings
 from offline_judge.studies.conditions import SAGE_CONDITIONS, choose
 from offline_judge.studies.conduct import Work
+from offline_judge.studies.report import About, Material, StudyReport, make_report
 from offline_judge.studies.scores import Score
 
 
@@ -130,3 +131,18 @@ def score(condition: str, number: int, *, says: float | None, label: bool, **mor
         "verdict": None if says is None else says >= 0.5,
     }
     return Score(**{**values, **more})
+
+
+LABELS = [True, False, True, True, False, False, True, False]
+
+
+def scores(condition: str, right: int, **more: Any) -> list[Score]:
+    """Eight samples of four questions, the first `right` of which are judged as people do."""
+    return [
+        score(condition, n, says=0.8 if label is (n < right) else 0.2, label=label, **more)
+        for n, label in enumerate(LABELS)
+    ]
+
+
+def report(*parts: list[Score], **more: Any) -> StudyReport:
+    return make_report(Material([one for part in parts for one in part], **more), About())

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
-from study_helpers import SmallSearch, score, scripted_settings, write_data
+from study_helpers import (
+    LABELS,
+    SmallSearch,
+    report,
+    score,
+    scores,
+    scripted_settings,
+    write_data,
+)
 
 from offline_judge import api, wiring
 from offline_judge.domain.scores import Interval
@@ -16,24 +23,9 @@ from offline_judge.settings import Settings
 from offline_judge.studies.costs import cheapest, condition_cost
 from offline_judge.studies.markdown import number, show, to_markdown
 from offline_judge.studies.plot import draw
-from offline_judge.studies.report import About, Material, StudyReport, make_report
-from offline_judge.studies.scores import Score, Table, read_scores, write_scores
-from offline_judge.studies.thresholds import fit, parse_source
+from offline_judge.studies.report import StudyReport
+from offline_judge.studies.scores import Table
 from offline_judge.studies.writing import as_json, figures_csv
-
-LABELS = [True, False, True, True, False, False, True, False]
-
-
-def scores(condition: str, right: int, **more: Any) -> list[Score]:
-    """Eight samples of four questions, the first `right` of which are judged as people do."""
-    return [
-        score(condition, n, says=0.8 if label is (n < right) else 0.2, label=label, **more)
-        for n, label in enumerate(LABELS)
-    ]
-
-
-def report(*parts: list[Score], **more: Any) -> StudyReport:
-    return make_report(Material([one for part in parts for one in part], **more), About())
 
 
 def kappa(found: StudyReport, condition: str, reading: str = "default") -> Interval:
@@ -126,58 +118,6 @@ def test_the_picture_is_the_same_for_the_same_report(tmp_path: Path) -> None:
     assert b"sage" in contents[0][1]
 
 
-def test_both_sides_are_read_at_thresholds_of_one_rule(tmp_path: Path) -> None:
-    # On the other set people say yes from .7 on under sage and from .3 on under direct.
-    other = [
-        score(name, n, says=says, label=says >= edge, sample=f"o{n}")
-        for name, edge in (("sage", 0.7), ("direct", 0.3))
-        for n, says in enumerate((0.1, 0.2, 0.4, 0.6, 0.75, 0.9))
-    ]
-    path = tmp_path / "scores.csv"
-    path.write_text(write_scores(other))
-    fitted = fit(path, 60, ["sage", "direct"])
-    assert len(fitted.samples) == 6
-    assert 0.6 < fitted.thresholds["sage"] <= 0.75
-    assert 0.2 < fitted.thresholds["direct"] <= 0.4
-    here = [score(name, n, says=0.65, label=False) for name in ("sage", "direct") for n in (0, 2)]
-    found = report(here, fitted=fitted)
-    says = {
-        (one.condition, one.reading): one.figures["says_correct"].value for one in found.figures
-    }
-    assert says["sage", "default"] == says["direct", "default"] == 1.0
-    assert (says["sage", "fitted"], says["direct", "fitted"]) == (0.0, 1.0)
-
-
-def test_the_first_samples_of_the_file_fit_all_conditions(tmp_path: Path) -> None:
-    path = tmp_path / "scores.csv"
-    path.write_text(write_scores([*scores("sage", 8), *scores("direct", 8)[2:]]))
-    fitted = fit(path, 3, ["sage", "direct", "lexical"])
-    assert fitted.samples == ("s2", "s3", "s4")
-    assert set(fitted.missing) == {"lexical"}
-
-
-def test_fitting_on_samples_that_are_judged_is_said(tmp_path: Path) -> None:
-    path = tmp_path / "scores.csv"
-    path.write_text(write_scores(scores("sage", 6)))
-    found = report(scores("sage", 6), fitted=fit(path, 4, ["sage"]))
-    assert any("flatter" in note for note in found.about.notes)
-
-
-@pytest.mark.parametrize(
-    ("text", "count"), [("{}", 60), ("{}:25", 25), ("{}/scores.csv:7", 7), ("{}/scores.csv", 60)]
-)
-def test_where_thresholds_come_from(tmp_path: Path, text: str, count: int) -> None:
-    (tmp_path / "scores.csv").write_text(write_scores(scores("sage", 6)))
-    assert parse_source(text.format(tmp_path)) == (tmp_path / "scores.csv", count)
-
-
-@pytest.mark.parametrize("text", ["{}:0", "{}/none", "{}/none:3"])
-def test_thresholds_from_nowhere_are_refused(tmp_path: Path, text: str) -> None:
-    (tmp_path / "scores.csv").write_text(write_scores(scores("sage", 6)))
-    with pytest.raises(UsageError):
-        parse_source(text.format(tmp_path))
-
-
 def test_samples_are_parted_by_when_the_passage_was_found() -> None:
     rounds = [1, 1, 2, 3, 0, 0, None, None]
     sage = [
@@ -241,30 +181,6 @@ def test_conditions_that_see_the_key_are_no_choice() -> None:
     assert found.cheapest is not None
     assert found.cheapest.best == "sage"
     assert "reference" not in found.cheapest.within
-
-
-def test_scores_are_read_as_they_were_written(tmp_path: Path) -> None:
-    rows = (*scores("sage", 5, gold_round=2, searches=3), score("sage", 9, says=None, label=True))
-    path = tmp_path / "scores.csv"
-    path.write_text(write_scores(rows))
-    assert read_scores(path) == rows
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "told"),
-    [("true", "perhaps", "label"), (",0.8", ",eight", "probability"), (",0.8", ",nan", "probab")],
-)
-def test_a_damaged_row_is_named(tmp_path: Path, old: str, new: str, told: str) -> None:
-    path = tmp_path / "scores.csv"
-    path.write_text(write_scores(scores("sage", 8)).replace(old, new, 1))
-    with pytest.raises(DataError, match=f"line 2.*{told}"):
-        read_scores(path)
-
-
-def test_an_empty_file_holds_no_scores(tmp_path: Path) -> None:
-    (tmp_path / "scores.csv").write_text("")
-    with pytest.raises(DataError, match="no scores"):
-        read_scores(tmp_path / "scores.csv")
 
 
 @pytest.mark.parametrize(
