@@ -35,17 +35,27 @@ class Condition:
     shown_key: bool = False
 
 
+# Written after the verdict, so it cannot change what a study compares; a third of the time.
+_NO_RATIONALE = {"rationale": False}
+
 # N = 3 stands before the smaller ones: what it paid for is found again by them, and what it paid
 # is then what it costs alone.
 SAGE_CONDITIONS = (
-    Condition("direct", "direct", says="no evidence"),
-    Condition("reference", "reference", says="shown the reference answers", shown_key=True),
+    Condition("direct", "direct", _NO_RATIONALE, "no evidence"),
+    Condition("reference", "reference", _NO_RATIONALE, "shown the reference answers", True),
     Condition("lexical", "lexical", says="string comparison, no judge", shown_key=True),
-    Condition("sage", SAGE, {"rounds": 3}, "three rounds"),
-    Condition("sage-n2", SAGE, {"rounds": 2}, "two rounds"),
-    Condition("sage-n1", SAGE, {"rounds": 1}, "one round"),
-    Condition("sage-norefine", SAGE, {"rounds": 3, "refine": False}, "searches the raw question"),
-    Condition("sage-single", SAGE, {"single_pass": True}, "one search, one reading"),
+    Condition("sage", SAGE, {**_NO_RATIONALE, "rounds": 3}, "three rounds"),
+    Condition("sage-n2", SAGE, {**_NO_RATIONALE, "rounds": 2}, "two rounds"),
+    Condition("sage-n1", SAGE, {**_NO_RATIONALE, "rounds": 1}, "one round"),
+    Condition(
+        "sage-norefine",
+        SAGE,
+        {**_NO_RATIONALE, "rounds": 3, "refine": False},
+        "searches the raw question",
+    ),
+    Condition(
+        "sage-single", SAGE, {**_NO_RATIONALE, "single_pass": True}, "one search, one reading"
+    ),
 )
 SHARED_ROUNDS = ("sage", "sage-n2", "sage-n1")
 """Conditions that share their rounds; the first is the dearest and contains the others."""

@@ -17,13 +17,14 @@ from tempfile import TemporaryDirectory
 
 from offline_judge import wiring
 from offline_judge.datasets.order import group_samples
+from offline_judge.domain.base import content_hash
 from offline_judge.domain.run import DataSource
 from offline_judge.domain.sample import Sample
-from offline_judge.errors import OfflineJudgeError
+from offline_judge.errors import OfflineJudgeError, UsageError
 from offline_judge.jobs.beginning import keep_sources, manifest_of
 from offline_judge.jobs.orders import Limits, Order
 from offline_judge.jobs.threads import outside_event_loop
-from offline_judge.protocols import RunListener
+from offline_judge.protocols import Method, RunListener
 from offline_judge.runner.launch import Desk, Job, take_up, work_on
 from offline_judge.runner.plan import Done, Group, Plan, make_plan
 from offline_judge.runner.stopping import Stop, StopSwitch, stop_signals
@@ -214,6 +215,7 @@ def _shared(
 ) -> wiring.Shared:
     """One engine with a slot for every stage of every method in each lane, and one search."""
     methods = [wiring.build_method(one.method, one.options) for one in work.conditions]
+    _check_that_they_differ(work.conditions, methods)
     stages = {(method.name, stage) for method in methods for stage in method.stages}
     # String comparison alone needs no weights.
     engine, identity = (
@@ -224,6 +226,23 @@ def _shared(
         search = wiring.open_search(settings, listener)
         stack.callback(search.close)
     return wiring.Shared(engine, identity, search)
+
+
+def _check_that_they_differ(conditions: Sequence[Condition], methods: Sequence[Method]) -> None:
+    """Two conditions that judge alike would be one run.
+
+    Raises:
+        UsageError: naming the two.
+    """
+    seen: dict[str, str] = {}
+    for condition, method in zip(conditions, methods, strict=True):
+        identity = content_hash([method.name, method.options])
+        if identity in seen:
+            raise UsageError(
+                f"The conditions `{seen[identity]}` and `{condition.name}` judge in the same way.",
+                remedy="Leave one of them out, or give it other options.",
+            )
+        seen[identity] = condition.name
 
 
 def _with_cache(settings: Settings, stack: ExitStack) -> Settings:

@@ -154,14 +154,15 @@ def test_a_limit_counts_samples_of_each_condition(settings: Settings, data: Path
 def test_a_run_that_judged_the_same_way_already_is_gone_on_with(
     settings: Settings, data: Path
 ) -> None:
-    earlier = api.run(api.RunRequest("direct", data, limit=3), settings)
+    options = {"rationale": False}
+    earlier = api.run(api.RunRequest("direct", data, limit=3, options=options), settings)
     done = conduct(work_on(data, "direct", "sage"), settings, None)
     assert done.runs["direct"] == earlier.manifest.run_id
     assert len(set(ended(done.runs["direct"], settings))) == 8
 
 
 def test_a_run_with_other_options_is_not_taken(settings: Settings, data: Path) -> None:
-    other = api.run(api.RunRequest("direct", data, options={"rationale": False}), settings)
+    other = api.run(api.RunRequest("direct", data), settings)
     done = conduct(work_on(data, "direct"), settings, None)
     assert done.runs["direct"] != other.manifest.run_id
 

@@ -295,11 +295,19 @@ def test_own_conditions_stand_beside_the_shipped_ones(settings: Settings, tmp_pa
     request = api.StudyRequest(
         write_data(tmp_path / "d.jsonl"),
         conditions=("direct",),
-        more=("bare=direct:rationale=false",),
+        more=("talking=direct:rationale=true",),
     )
     found = api.study_sage(request, settings).report
-    assert found.about.options["bare"] == {"rationale": False}
-    assert {one.condition for one in found.figures} == {"direct", "bare"}
+    assert found.about.options["talking"] == {"rationale": True}
+    assert {one.condition for one in found.figures} == {"direct", "talking"}
+
+
+def test_two_conditions_that_judge_alike_are_refused(settings: Settings, tmp_path: Path) -> None:
+    data = write_data(tmp_path / "d.jsonl")
+    more = ("again=sage:rounds=3,rationale=false",)
+    request = api.StudyRequest(data, conditions=("sage",), more=more)
+    with pytest.raises(UsageError, match="`sage` and `again` judge in the same way"):
+        api.study_sage(request, settings)
 
 
 @pytest.mark.parametrize(
