@@ -7,6 +7,14 @@ may watch it, drain it or cancel it meanwhile.
 from offline_judge.api.config import ConfigView, config_show
 from offline_judge.api.corpora import corpus_build, corpus_embed, corpus_list, corpus_rm
 from offline_judge.api.derived import evidence_add
+from offline_judge.api.evidence import (
+    EvidenceQuery,
+    evidence_prune,
+    evidence_rebuild,
+    evidence_search,
+    evidence_show,
+    evidence_stats,
+)
 from offline_judge.api.models import models_list, models_pull, models_show, models_verify
 from offline_judge.api.runs import (
     ask,
@@ -47,6 +55,7 @@ from offline_judge.api.views import (
 __all__ = [
     "AskView",
     "ConfigView",
+    "EvidenceQuery",
     "LabelsRequest",
     "ModelView",
     "OwnPassage",
@@ -66,6 +75,11 @@ __all__ = [
     "corpus_rm",
     "demo",
     "evidence_add",
+    "evidence_prune",
+    "evidence_rebuild",
+    "evidence_search",
+    "evidence_show",
+    "evidence_stats",
     "export_rows",
     "list_runs",
     "load_run",

@@ -29,6 +29,7 @@ _COMMANDS = {
     "runs": LazyCommand("offline_judge.cli.runs:runs", "List, show and export runs."),
     "models": LazyCommand("offline_judge.cli.models:models", "List, show, pull, verify models."),
     "corpus": LazyCommand("offline_judge.cli.corpus:corpus", "Build, embed, list, rm corpora."),
+    "evidence": LazyCommand("offline_judge.cli.evidence:evidence", "Look at what was found."),
     "score": LazyCommand("offline_judge.cli.score:score", "Compare a run with people."),
     "calibrate": LazyCommand("offline_judge.cli.calibrate:calibrate", "Fit how it is read."),
     "study": LazyCommand("offline_judge.cli.study:study", "Compare ways of judging."),

@@ -23,6 +23,13 @@ from offline_judge.wiring.installation import (
     settled,
     versions,
 )
+from offline_judge.wiring.record import (
+    find_recorded,
+    passage_history,
+    prune_record,
+    rebuild_index,
+    record_state,
+)
 from offline_judge.wiring.searches import ensure_default_corpus, open_search
 
 __all__ = [
@@ -39,6 +46,7 @@ __all__ = [
     "embed_corpus",
     "embed_if_possible",
     "ensure_default_corpus",
+    "find_recorded",
     "kinship",
     "make_corpus",
     "make_engine",
@@ -47,7 +55,11 @@ __all__ = [
     "open_candidate",
     "open_components",
     "open_search",
+    "passage_history",
+    "prune_record",
     "read_secret",
+    "rebuild_index",
+    "record_state",
     "recorded_settings",
     "run_store",
     "settled",

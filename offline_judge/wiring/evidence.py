@@ -29,7 +29,7 @@ MEMORY = "memory"
 _ON_THIS_MACHINE = frozenset({"corpus", MEMORY})
 _EXACT_UP_TO = 250_000
 """Vectors up to which exact search answers. Measured with 200,000 of 384 numbers on two cores:
-27 ms exactly, out of memory, under any filter; 23 ms by Chroma, nearly, after seconds to open it."""
+27 ms exactly, in memory, under any filter; 23 ms by Chroma, nearly, after seconds to open it."""
 
 Tell = Callable[[str], None]
 

@@ -70,6 +70,21 @@ class IndexLock:
         except (OSError, ValueError, TypeError, KeyError):
             return 0
 
+    def holding(self) -> int:
+        """Pid of the process that holds the lock now, 0 for none; nothing is made or written."""
+        pid = self.holder()
+        try:
+            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return 0
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return pid
+        finally:
+            os.close(descriptor)
+        return 0
+
     def _fault(self, error: OSError) -> StorageError:
         return StorageError(
             f"The vector index cannot be locked: {error.strerror}",

@@ -22,12 +22,15 @@ class Scope:
         date_from: Only documents of this day or later, ISO 8601, "" for no limit.
         date_to: Only documents of this day or earlier, ISO 8601, "" for no limit.
         max_age_days: Only what was found at most so many days ago; 0 for no limit.
+        as_written: Only a query of the very same letters is the same; for a provider of which one
+            must not see in its answers whether they were kept.
     """
 
     locale: str = ""
     date_from: str = ""
     date_to: str = ""
     max_age_days: int = 0
+    as_written: bool = False
 
 
 @dataclass(frozen=True)
@@ -53,8 +56,11 @@ class Question:
 
     @property
     def key(self) -> str:
-        """SHA-256 over provider, normalised query and scope."""
-        parts = {"identity": self.identity, "query": self.normal, "scope": asdict(self.scope)}
+        """SHA-256 over provider, normalised query (or as written) and scope."""
+        query = self.normal
+        if self.scope.as_written:
+            query = self.query.encode("utf-8", "replace").decode()
+        parts = {"identity": self.identity, "query": query, "scope": asdict(self.scope)}
         return content_hash({"provider": self.provider, **parts})
 
 
