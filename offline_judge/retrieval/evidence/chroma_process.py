@@ -14,8 +14,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import offline_judge
-
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -173,6 +171,6 @@ class ChromaProcess:
 def _environment() -> dict[str, str]:
     """This process's, without settings of Chroma, and with this very package to import."""
     kept = {k: v for k, v in os.environ.items() if not k.upper().startswith(("CHROMA", "OTEL"))}
-    root = str(Path(offline_judge.__file__).resolve().parents[1])
+    root = str(Path(__file__).resolve().parents[3])
     paths = [root, *filter(None, [kept.get("PYTHONPATH", "")])]
     return kept | {"PYTHONPATH": os.pathsep.join(paths), "ANONYMIZED_TELEMETRY": "False"}
