@@ -26,7 +26,7 @@ from offline_judge.domain.record import (
 PROGRESS_INTERVAL_S = 5.0
 SHOWN_SOURCES = 5
 SHOWN_QUERIES = 20
-_OPENING = 60  # characters of a passage in a table that is read in full length
+OPENING = 76  # characters of a passage in a list
 
 _LAZY = {
     name: LazyCommand(f"offline_judge.cli.{module}", line)
@@ -85,9 +85,9 @@ def search(
     if not found:
         session.diagnostics.note("Nothing is recorded that fits.")
         return
-    titles = ("number", "similarity", "found", "source", "title", "passage")
-    columns = [output.Column(title, right=title in titles[:2]) for title in titles]
-    output.table(columns, map(_cells, found))
+    output.text("number  similarity", "bold")
+    for hit in found:
+        _tell_hit(hit)
     session.diagnostics.hint(f"One of them whole: offline-judge evidence show {found[0].number}")
 
 
@@ -189,7 +189,8 @@ def _state_pairs(state: RecordState) -> list[tuple[str, str]]:
     ]
     pairs.append(("vectors", "\n".join(vectors) or "none"))
     pairs.append(("index", _chroma(state)))
-    return [*pairs, ("open in", f"process {state.holder}" if state.holder else "no process")]
+    held = f"process {state.holder} has the index open" if state.holder else "free"
+    return [*pairs, ("lock", held)]
 
 
 def _queries(state: RecordState) -> str:
@@ -203,30 +204,27 @@ def _queries(state: RecordState) -> str:
 def _chroma(state: RecordState) -> str:
     if not state.chroma:
         return 'no Chroma; it comes with pip install "offline-llm-judge[evidence]"'
-    lines = [_indexed(one) for one in state.vectors if one.index_size or one.problem]
-    return "\n".join([f"Chroma {state.chroma}", *lines] if lines else [_without(state)])
-
-
-def _without(state: RecordState) -> str:
-    return f"Chroma {state.chroma}, nothing in it yet; so few vectors are searched one by one"
+    name = f"Chroma {state.chroma}"
+    held = [one for one in state.vectors if one.index_size or one.problem]
+    if not held:
+        return f"{name}, nothing in it yet; so few vectors are searched one by one"
+    if len(state.vectors) == 1:
+        return f"{name}, {_indexed(held[0])}"
+    return "\n".join([name, *(f"{one.embedder}: {_indexed(one)}" for one in held)])
 
 
 def _indexed(vectors: VectorState) -> str:
     if vectors.problem:
-        return f"{vectors.embedder}: {vectors.problem}"
+        return vectors.problem
     held = f"{vectors.indexed:,} of {count(vectors.vectors, 'vector')} in the index"
     return f"{held}, {size(vectors.index_size)}"
 
 
-def _cells(hit: RecordedPassage) -> list[str]:
-    return [
-        f"{hit.number}",
-        f"{hit.similarity:.2f}",
-        ago(hit.found_at),
-        hit.source,
-        shorten(hit.title, 30),
-        shorten(hit.text, _OPENING),
-    ]
+def _tell_hit(hit: RecordedPassage) -> None:
+    dated = f" of {hit.date}" if hit.date else ""
+    where = f"({hit.source}{dated}, found {ago(hit.found_at)})"
+    output.text(f"{hit.number:>6}  {hit.similarity:>10.2f}  {shorten(hit.title, 60)} {where}")
+    output.text(f"{'':20}{shorten(hit.text, OPENING)}", "dim")
 
 
 def _tell_history(history: PassageHistory) -> None:
@@ -248,11 +246,11 @@ def _tell_history(history: PassageHistory) -> None:
 
 
 def _place(place: FoundPlace) -> str:
-    where = ", ".join(filter(None, (place.source, place.url)))
     dated = f" of {place.date}" if place.date else ""
+    address = f", {place.url}" if place.url not in ("", place.source) else ""
     return (
-        f"{where}: document {place.document}{dated}, characters {place.start}-{place.end}, "
-        f"as [{place.id}], {ago(place.found_at)}"
+        f"{place.source}: document {place.document}{dated}, characters {place.start}-{place.end}, "
+        f"{ago(place.found_at)}\n  as [{place.id}]{address}"
     )
 
 

@@ -75,11 +75,32 @@ def output_options(command: Decorated) -> Decorated:
     )
 
 
+evidence_options = (
+    setting_option(
+        "--offline", is_flag=True, flag_value=True, help="Nothing but this machine; with memory."
+    ),
+    setting_option("--locale", metavar="NAME", help="Language or region to search for: pt-BR."),
+    setting_option(
+        "--max-age",
+        "max_age_days",
+        type=click.IntRange(min=0),
+        metavar="DAYS",
+        help="Reuse nothing that was found before that; 0 for no limit.",
+    ),
+)
+"""How what was found before is used."""
+
+
 def judge_options(command: Decorated) -> Decorated:
     """The settings that shape judgments."""
     options = (
         setting_option("--judge", metavar="NAME", help="Model card of the judge."),
-        setting_option("--search", metavar="NAME", help="`corpus` or `corpus:NAME`."),
+        setting_option(
+            "--search",
+            metavar="NAME",
+            help="`corpus`, `corpus:NAME`, or `memory`: what earlier searches found.",
+        ),
+        *evidence_options,
         setting_option("--lanes", type=click.IntRange(min=1), help="Samples judged at a time."),
         setting_option("--seed", type=click.IntRange(min=0), help="Seed of first attempts."),
         setting_option(

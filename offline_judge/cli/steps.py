@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from offline_judge.cli.ages import earlier
 from offline_judge.cli.visible import shorten
 from offline_judge.domain.events import (
     CallFinished,
@@ -19,10 +20,11 @@ from offline_judge.domain.events import (
     UnknownEvent,
     WarningRaised,
 )
+from offline_judge.domain.evidence import EvidenceState
 
 if TYPE_CHECKING:
     from offline_judge.domain.events import AnyEvent
-    from offline_judge.domain.evidence import Passage
+    from offline_judge.domain.evidence import Passage, SearchHit
     from offline_judge.domain.judgment import Judgment
 
 CITED_CHARACTERS = 300
@@ -86,7 +88,8 @@ class Steps:
         beyond = f" from rank {event.offset + 1}" if event.offset else ""
         reused = " (searched before in this run)" if event.reused else ""
         where = f"round {event.round}: search" if event.round else "search"
-        yield Line(f"{where} for “{_one(event.query)}”{beyond}{reused}", "cyan")
+        recorded = _recorded(event)
+        yield Line(f"{where} for “{_one(event.query)}”{beyond}{reused}{recorded}", "cyan")
         if event.error:
             yield Line(f"  the search failed: {event.error}", "red")
         elif not event.hits:
@@ -94,7 +97,9 @@ class Steps:
         for hit in event.hits:
             found.append(hit.passage)
             opening = shorten(hit.passage.text, 70)
-            yield Line(f"  {hit.rank}. [{hit.passage.id}] {_one(hit.passage.title)}: {opening}")
+            title = _one(hit.passage.title)
+            kept = _cached(event, hit) if hit.cached else ""
+            yield Line(f"  {hit.rank}. [{hit.passage.id}] {title}: {opening}{kept}")
 
     def _call(self, event: CallFinished) -> Iterator[Line]:
         if event.stage == "summary" and event.text and not event.problem:
@@ -143,6 +148,8 @@ class Steps:
             f"{judgment.evidence_state.value.replace('_', ' ')})",
             f"bold {'green' if judgment.verdict else 'red'}",
         )
+        if judgment.evidence_state is EvidenceState.CACHED:
+            yield Line("  all of the evidence was found by earlier searches for other queries")
         if judgment.calibrated_verdict is not None:
             yield Line(f"  {_calibrated(judgment)}")
         if judgment.rationale:
@@ -173,6 +180,19 @@ def _written_line(event: ResponseWritten) -> Line:
         return Line(f"{event.candidate} wrote no response: {event.detail}", "yellow")
     cut = " and was cut by its output limit" if event.finish_reason == "length" else ""
     return Line(f"response written by {event.candidate}{cut}", "cyan")
+
+
+def _recorded(event: SearchFinished) -> str:
+    """Told of a search that was not made, because its answer was recorded before."""
+    own = [hit for hit in event.hits if not hit.cached]
+    if event.reused or not own or not all(hit.found_at for hit in own):
+        return ""
+    return f" (from the record, found {earlier(min(hit.found_at for hit in own), event.time)})"
+
+
+def _cached(event: SearchFinished, hit: SearchHit) -> str:
+    when = earlier(hit.found_at, event.time)
+    return f" (found for another query{f', {when}' if when else ''})"
 
 
 def _call_line(event: CallFinished) -> str:

@@ -37,7 +37,10 @@ from offline_judge.runner.plan import (
 from offline_judge.runs.store import RunDirectory
 from offline_judge.settings import Settings
 
-_SHAPING = ("judge", "search", "embedder", "window", "seed", "lanes", "prompts_dir")
+_SHAPING = (
+    *("judge", "search", "embedder", "window", "seed", "lanes", "prompts_dir"),
+    *("offline", "locale", "max_age_days", "memory_similarity"),
+)
 """Settings a resumed run takes from its manifest, since they shape its judgments."""
 
 _FREE = ("lanes",)

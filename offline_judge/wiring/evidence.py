@@ -10,6 +10,7 @@ from offline_judge.errors import (
     BackendError,
     MissingError,
     SettingsError,
+    StorageError,
     UsageError,
     WeightsError,
 )
@@ -17,7 +18,7 @@ from offline_judge.protocols import SearchProvider
 from offline_judge.wiring.embedders import open_embedder
 
 if TYPE_CHECKING:
-    from offline_judge.protocols import Embedder
+    from offline_judge.protocols import Embedder, RunListener
     from offline_judge.retrieval.evidence.chroma import ChromaIndex
     from offline_judge.retrieval.evidence.fused import RecordSearch
     from offline_judge.retrieval.evidence.model import Scope
@@ -59,40 +60,73 @@ def open_record(settings: Settings) -> Record:
     return Record(settings.evidence_path)
 
 
-def remembering(provider: SearchProvider, settings: Settings, tell: Tell) -> SearchProvider:
+class Words:
+    """What the record has to say to whoever runs a search.
+
+    Args:
+        warn: Takes, before the run begins, what a reader of its results must know.
+        listener: Told all the rest.
+    """
+
+    def __init__(self, warn: Tell, listener: RunListener) -> None:
+        self.warn = warn
+        self._listener = listener
+
+    def progress(self, sentence: str) -> None:
+        """How far embedding is, and why it goes no further."""
+        self._listener.phase("evidence", sentence)
+
+    def fault(self, sentence: str) -> None:
+        """The record cannot be used; under a name of its own it is not taken for more progress."""
+        self._listener.phase("evidence record", sentence)
+
+
+def remembering(provider: SearchProvider, settings: Settings, words: Words) -> SearchProvider:
     """The provider with the record before it, and with `offline` the memory beside it.
+
+    A record that cannot be used is warned of, and the provider is searched without it: what it
+    finds does not depend on what is recorded.
 
     Args:
         provider: What is searched; closed with what is returned, and here where that fails.
         settings: Where the record is, and what makes a search the same.
-        tell: Takes sentences for people, in the thread that searches.
+        words: Takes sentences for people, in the thread that searches.
 
     Raises:
-        StorageError: the record cannot be used.
         SettingsError: a setting of the record is out of range.
     """
-    from offline_judge.retrieval.evidence.behind import EmbeddingBehind
-    from offline_judge.retrieval.evidence.offline import OfflineSearch
-    from offline_judge.retrieval.evidence.remember import RememberingSearch
-
     try:
-        # One thread, which then really is the one that stands back.
-        alone = replace(settings, threads=1)
-        behind = EmbeddingBehind(settings.evidence_path, lambda: open_embedder(alone))
-        remembered = RememberingSearch(
-            provider, open_record(settings), search_scope(settings), behind, tell
-        )
+        return _remembering(provider, settings, words)
+    except StorageError as error:
+        words.warn(f"Nothing is recorded, and nothing found before is used. {error}")
+        return provider
     except BaseException:
         provider.close()
         raise
-    if not settings.offline:
-        return remembered
+
+
+def _remembering(provider: SearchProvider, settings: Settings, words: Words) -> SearchProvider:
+    from offline_judge.retrieval.evidence.behind import EmbeddingBehind
+    from offline_judge.retrieval.evidence.offline import OfflineSearch
+    from offline_judge.retrieval.evidence.remember import RememberingSearch, Voices
+
+    memory = None
+    if settings.offline:
+        memory = open_memory(settings, words.progress, not_sources=(_source(provider),))
     try:
-        memory = open_memory(settings, tell, not_sources=(_source(provider),))
+        record = open_record(settings)
     except BaseException:
-        remembered.close()
+        if memory is not None:
+            memory.close()
         raise
-    return OfflineSearch(remembered, memory, tell)
+    # One thread, which then really is the one that stands back.
+    alone = replace(settings, threads=1)
+    behind = EmbeddingBehind(settings.evidence_path, lambda: _embedder_if_here(alone))
+    # What a corpus finds must not depend on what somebody searched in other letters before.
+    scope = replace(search_scope(settings), as_written=provider.name in _ON_THIS_MACHINE)
+    voices = Voices(words.progress, words.fault)
+    remembered = RememberingSearch(provider, record, scope, behind, voices)
+    return remembered if memory is None else OfflineSearch(remembered, memory, words.fault)
 
 
 def open_memory(
@@ -145,6 +179,14 @@ def embedder_or_words(settings: Settings, tell: Tell) -> Embedder | None:
         return open_embedder(settings)
     except (MissingError, WeightsError, BackendError) as error:
         tell(f"Recorded passages are searched by words only. {error}")
+        return None
+
+
+def _embedder_if_here(settings: Settings) -> Embedder | None:
+    """The embedder of the settings; None where it is not installed, which no run has to hear of."""
+    try:
+        return open_embedder(settings)
+    except MissingError:
         return None
 
 

@@ -9,7 +9,7 @@ from offline_judge.protocols import RunListener, SearchProvider
 from offline_judge.registry import PROVIDERS
 from offline_judge.settings import Settings
 from offline_judge.wiring.corpora import DEFAULT_CORPUS, make_corpus, open_corpus
-from offline_judge.wiring.evidence import MEMORY, check_offline, open_memory, remembering
+from offline_judge.wiring.evidence import MEMORY, Words, check_offline, open_memory, remembering
 
 _CORPUS = "corpus"
 
@@ -31,14 +31,15 @@ def open_search(
     Raises:
         UsageError: no such provider, or one that needs the network while it is forbidden.
         MissingError: the named corpus does not exist.
-        StorageError: the record of evidence cannot be used.
+        StorageError: memory is to be searched, and the record of evidence cannot be used.
     """
-    check_offline(settings)
 
     def told(text: str) -> None:
         listener.phase("search", text)
 
     kind, _, name = settings.search.partition(":")
+    PROVIDERS.placeholder(kind)
+    check_offline(settings)
     provider = PROVIDERS.load(kind)
     if kind == MEMORY:
         return open_memory(settings, warn or told)
@@ -46,7 +47,7 @@ def open_search(
         opened: SearchProvider = provider(name, settings.corpora_path)
     else:
         opened = _open_corpus(settings, listener, warn or told)
-    return remembering(opened, settings, lambda text: listener.phase("evidence", text))
+    return remembering(opened, settings, Words(warn or told, listener))
 
 
 def _open_corpus(

@@ -46,7 +46,8 @@ def read_history(record: Record, number: int) -> PassageHistory | None:
             "ORDER BY places.found_at DESC, places.id DESC"
         )
         queries = rows(
-            "SELECT query, provider || coalesce(':' || json_extract(identity, '$.name'), ''), "
+            "SELECT queries.query, "
+            "provider || coalesce(':' || json_extract(identity, '$.name'), ''), "
             "locale, rank, score, queries.found_at FROM results "
             "JOIN places ON results.place = places.id JOIN queries ON results.query = queries.id "
             "WHERE passage = ? ORDER BY queries.found_at DESC, queries.id DESC, rank"

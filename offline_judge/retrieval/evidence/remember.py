@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from offline_judge.domain.evidence import SearchHit
@@ -13,7 +14,19 @@ from offline_judge.retrieval.evidence.behind import EmbeddingBehind
 from offline_judge.retrieval.evidence.model import Question, Scope
 from offline_judge.retrieval.evidence.record import Record
 
-_GRACE_S = 10.0
+_GRACE_S = 3.0
+
+
+def _silent(_sentence: str) -> None:
+    pass
+
+
+@dataclass(frozen=True)
+class Voices:
+    """Whom to tell what; called in the thread that searches."""
+
+    progress: Callable[[str], None] = _silent
+    fault: Callable[[str], None] = _silent
 
 
 class RememberingSearch:
@@ -28,7 +41,7 @@ class RememberingSearch:
         record: Where results are kept; closed with this.
         scope: What, beside its words, makes a search the same.
         behind: Embeds what was recorded; closed with this.
-        tell: Takes sentences for people, always in the thread that searches.
+        voices: Take sentences for people.
     """
 
     name: ClassVar[str] = "remembering"
@@ -39,7 +52,7 @@ class RememberingSearch:
         record: Record,
         scope: Scope,
         behind: EmbeddingBehind | None = None,
-        tell: Callable[[str], None] = lambda _sentence: None,
+        voices: Voices | None = None,
     ) -> None:
         # The trace names who found a passage, and that is the provider.
         self.__dict__["name"] = provider.name
@@ -47,7 +60,7 @@ class RememberingSearch:
         self._record = record
         self._scope = scope
         self._behind = behind
-        self._tell = tell
+        self._voices = voices or Voices()
         self._faults: set[str] = set()
         self._said: set[str] = set()
 
@@ -101,7 +114,7 @@ class RememberingSearch:
     def _relay(self) -> None:
         """Say what the helpers found out; each fault of the record once."""
         for sentence in self._faults - self._said:
-            self._tell(sentence)
+            self._voices.fault(sentence)
         self._said |= self._faults
         for sentence in self._behind.told() if self._behind is not None else ():
-            self._tell(sentence)
+            self._voices.progress(sentence)
