@@ -168,8 +168,10 @@ def _report(session: Session, state: RecordState) -> None:
     output.pairs(_state_pairs(state))
     if not state.passages:
         session.diagnostics.hint("Searches of runs fill it: offline-judge run sage --data FILE")
-    elif not state.vectors:
-        session.diagnostics.hint("Runs embed what is recorded where the embedder is here.")
+    if state.problem:
+        session.diagnostics.note(f"No passage gets a vector: {state.problem}")
+    elif any(one.vectors < state.passages for one in state.vectors):
+        session.diagnostics.hint("The next run embeds what has no vector yet.")
 
 
 def _state_pairs(state: RecordState) -> list[tuple[str, str]]:

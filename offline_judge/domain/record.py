@@ -43,6 +43,7 @@ class RecordState:
         vectors: One entry an embedder.
         chroma: Chroma's version, "" where it is not installed.
         holder: Pid of the process that has Chroma open, 0 for none.
+        problem: Why runs give recorded passages no vectors, else empty.
     """
 
     path: str
@@ -57,6 +58,7 @@ class RecordState:
     vectors: tuple[VectorState, ...] = ()
     chroma: str = ""
     holder: int = 0
+    problem: str = ""
 
 
 @dataclass(frozen=True)

@@ -17,9 +17,16 @@ from offline_judge.domain.record import (
     RecordState,
     VectorState,
 )
-from offline_judge.errors import MissingDependencyError, StorageError, UsageError
+from offline_judge.errors import (
+    MissingDependencyError,
+    MissingError,
+    StorageError,
+    UsageError,
+    WeightsError,
+)
+from offline_judge.wiring.embedders import HASHING, NO_EMBEDDER
 from offline_judge.wiring.evidence import Tell, open_record, open_record_search
-from offline_judge.wiring.installation import package_version
+from offline_judge.wiring.installation import model_card, model_store, package_version
 
 if TYPE_CHECKING:
     from offline_judge.retrieval.evidence.chroma import ChromaIndex
@@ -44,7 +51,7 @@ def record_state(settings: Settings) -> RecordState:
     path = _file(settings)
     chroma = package_version("chromadb") if importlib.util.find_spec("chromadb") else ""
     if not path.exists():
-        return RecordState(str(path), chroma=chroma)
+        return RecordState(str(path), chroma=chroma, problem=_no_embedder(settings))
     with closing(open_record(settings)) as record:
         stats = record.stats()
         results = int(record.database.one("SELECT count(*) FROM results"))
@@ -62,6 +69,7 @@ def record_state(settings: Settings) -> RecordState:
         vectors=vectors,
         chroma=chroma,
         holder=IndexLock(settings.evidence_path / _CHROMA / "lock").holding(),
+        problem=_no_embedder(settings),
     )
 
 
@@ -229,6 +237,27 @@ def _index(
 
     events = Events(told=tell, progress=progress)
     return ChromaIndex(VectorTable(record, space), settings.evidence_path / _CHROMA, events)
+
+
+def _no_embedder(settings: Settings) -> str:
+    """Why there is nothing to embed with, as far as that is seen without opening it."""
+    if settings.embedder == NO_EMBEDDER:
+        return "The setting `embedder` is `none`."
+    if settings.embedder == HASHING:
+        return ""
+    try:
+        card = model_card(settings.embedder, settings)
+        model_store(settings).path(card)
+    except (MissingError, WeightsError) as error:
+        return str(error)
+    if card.embedding is not None and card.embedding.format == "onnx":
+        for package in ("onnxruntime", "tokenizers"):
+            if importlib.util.find_spec(package) is None:
+                return (
+                    f"`{card.name}` runs on {package}, which is not installed: "
+                    'pip install "offline-llm-judge[evidence]"'
+                )
+    return ""
 
 
 def _vector_state(record: Record, space: Space, settings: Settings) -> VectorState:

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from offline_judge.errors import OfflineJudgeError
-from offline_judge.retrieval.evidence.chroma import ChromaIndex, Events
 from offline_judge.retrieval.evidence.record import Record
-from offline_judge.retrieval.evidence.vectors import Space, VectorTable, embed_missing
 
 if TYPE_CHECKING:
     from offline_judge.protocols import Embedder
+    from offline_judge.retrieval.evidence.vectors import VectorTable
 
 OpenEmbedder = Callable[[], "Embedder | None"]
 
@@ -51,9 +50,10 @@ class EmbeddingBehind:
     def wake(self) -> None:
         """Passages were recorded. Starts the thread at the first call."""
         self._news.set()
-        if self._thread is None and not self._ending.is_set():
-            self._thread = threading.Thread(target=self._work, name="evidence", daemon=True)
-            self._thread.start()
+        with self._lock:  # several lanes may have recorded at once
+            if self._thread is None and not self._ending.is_set():
+                self._thread = threading.Thread(target=self._work, name="evidence", daemon=True)
+                self._thread.start()
 
     def told(self) -> list[str]:
         """What there is to say since the last call, for people."""
@@ -80,6 +80,9 @@ class EmbeddingBehind:
             self._say(f"recorded passages are found by their words only: {error}")
 
     def _loop(self) -> None:
+        # Here and below: what takes a run a tenth of a second to import is imported in the thread.
+        from offline_judge.retrieval.evidence.vectors import Space, VectorTable
+
         record = Record(self._folder)
         embedder = None
         try:
@@ -100,6 +103,8 @@ class EmbeddingBehind:
             record.close()
 
     def _embed(self, table: VectorTable, embedder: Embedder) -> None:
+        from offline_judge.retrieval.evidence.vectors import embed_missing
+
         done, last, next_time = 0, 0, time.monotonic() + _TELL_EVERY_S
         while not self._stopped.is_set():
             count, last = embed_missing(table, embedder, last)
@@ -113,6 +118,8 @@ class EmbeddingBehind:
 
     def _index(self, table: VectorTable) -> None:
         """Fill Chroma where enough waits for it and no other process holds it."""
+        from offline_judge.retrieval.evidence.chroma import ChromaIndex, Events
+
         index = ChromaIndex(table, self._folder / "chroma", Events(stop=self._stopped.is_set))
         if table.count() - table.count_until(index.holds()) < _INDEX_FROM:
             return
