@@ -125,6 +125,8 @@ def _agreement(agreement: Agreement) -> str:
 
 def _searches(summary: RunSummary) -> str:
     parts = [f"{summary.searches:,} made"]
+    if summary.recorded_searches:
+        parts.append(f"{summary.recorded_searches:,} of them answered from the record")
     if summary.failed_searches:
         parts.append(f"{summary.failed_searches:,} failed")
     if summary.distinct_queries is not None:

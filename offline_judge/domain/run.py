@@ -164,6 +164,7 @@ class RunSummary(Frozen):
         calls: Requests to the engine.
         reused_calls: Answers from the completion cache.
         searches: Searches made.
+        recorded_searches: Of these, searches that found nothing but what the record held already.
         failed_searches: Searches that failed.
         seconds: Time in which samples were worked on, summed over samples.
         distinct_queries: Mean number of distinct queries a scored sample, None without searches.
@@ -193,6 +194,7 @@ class RunSummary(Frozen):
     calls: int = 0
     reused_calls: int = 0
     searches: int = 0
+    recorded_searches: int = 0
     failed_searches: int = 0
     seconds: float = 0.0
     distinct_queries: float | None = None

@@ -186,6 +186,7 @@ class RunState:
             calls=costs.calls,
             reused_calls=costs.reused_calls,
             searches=costs.searches,
+            recorded_searches=costs.recorded_searches,
             failed_searches=costs.failed_searches,
             seconds=round(costs.seconds, 3),
             distinct_queries=_mean([found.distinct_queries for found in queried]),
@@ -248,6 +249,7 @@ class _Costs:
         self.calls = 0
         self.reused_calls = 0
         self.searches = 0
+        self.recorded_searches = 0
         self.failed_searches = 0
         self.seconds = 0.0
 
@@ -262,12 +264,17 @@ class _Costs:
                 self.completion_tokens += event.usage.completion_tokens
             case SearchFinished(reused=False):
                 self.searches += 1
+                self.recorded_searches += _is_recorded(event)
                 self.failed_searches += bool(event.error)
             case SampleFinished():
                 self.seconds += event.seconds
 
 
 _NOT_SEARCHED = EvidenceState.NOT_SEARCHED
+
+
+def _is_recorded(event: SearchFinished) -> bool:
+    return bool(event.hits) and all(hit.found_at for hit in event.hits)
 
 
 def _is_cut(event: ResponseWritten) -> bool:
