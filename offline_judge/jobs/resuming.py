@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -165,7 +166,13 @@ def as_recorded(settings: Settings, recorded: RunManifest) -> Settings:
             )
         if not asked:
             changes[name] = before
-    if recorded.search.get("mode") == "words":
+    if _by_words(recorded.search):
         # Vectors that were made since then would be another way of searching.
         changes["embedder"] = wiring.NO_EMBEDDER
     return replace(settings, **changes)
+
+
+def _by_words(search: Mapping[str, Any]) -> bool:
+    """Whether a run searched with no embedder at all, neither in a corpus nor in the memory."""
+    memory = search if search.get("provider") == "memory" else search.get("memory", {})
+    return (search.get("mode") == "words" or search is memory) and not memory.get("embedder")
