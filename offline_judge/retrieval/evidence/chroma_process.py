@@ -106,6 +106,7 @@ class ChromaProcess:
         except subprocess.TimeoutExpired:
             code = -1
         self._end()
+        self._words.close()
         return code == 0
 
     def _send(self, request: dict[str, Any], payload: bytes, seconds: float) -> dict[str, Any]:
