@@ -101,6 +101,13 @@ class CallFinished(EventBase):
     reused: bool = False
     problem: str = ""
 
+    @property
+    def writing(self) -> tuple[int, float]:
+        """Tokens written and the seconds that took; a reading writes nothing, though it is timed."""
+        if self.masses is not None or self.timings.generate_s <= 0:
+            return 0, 0.0
+        return self.usage.completion_tokens, self.timings.generate_s
+
 
 class SearchFinished(EventBase):
     """One search: its hits, or `error` where it failed (which is not "nothing found").

@@ -130,7 +130,6 @@ class Meter:
         if event.reused:
             return
         self._read_anew += event.usage.read_anew
-        # A reading of labels writes nothing, though engines time a token for it.
-        if event.masses is None and event.timings.generate_s > 0:
-            self._written += event.usage.completion_tokens
-            self._write_s += event.timings.generate_s
+        written, seconds = event.writing
+        self._written += written
+        self._write_s += seconds

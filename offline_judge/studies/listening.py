@@ -67,9 +67,9 @@ class StudyEars:
                 self._unscored += event.outcome is not Outcome.SCORED
             case CallFinished(reused=False):
                 self._read_anew += event.usage.read_anew
-                if event.timings.generate_s > 0:
-                    self._written += event.usage.completion_tokens
-                    self._write_s += event.timings.generate_s
+                written, seconds = event.writing
+                self._written += written
+                self._write_s += seconds
             case WarningRaised():
                 if event.message in self._told:
                     return
