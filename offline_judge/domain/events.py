@@ -103,7 +103,7 @@ class CallFinished(EventBase):
 
     @property
     def writing(self) -> tuple[int, float]:
-        """Tokens written and the seconds that took; a reading writes nothing, though it is timed."""
+        """Tokens written and the seconds that took; none for a reading, though it is timed."""
         if self.masses is not None or self.timings.generate_s <= 0:
             return 0, 0.0
         return self.usage.completion_tokens, self.timings.generate_s
