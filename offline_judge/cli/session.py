@@ -77,7 +77,10 @@ def output_options(command: Decorated) -> Decorated:
 
 evidence_options = (
     setting_option(
-        "--offline", is_flag=True, flag_value=True, help="Nothing but this machine; with memory."
+        "--offline",
+        is_flag=True,
+        flag_value=True,
+        help="Search this machine only, and among it what was found before.",
     ),
     setting_option("--locale", metavar="NAME", help="Language or region to search for: pt-BR."),
     setting_option(
@@ -85,7 +88,7 @@ evidence_options = (
         "max_age_days",
         type=click.IntRange(min=0),
         metavar="DAYS",
-        help="Reuse nothing that was found before that; 0 for no limit.",
+        help="Reuse nothing found longer ago; 0 for no limit.",
     ),
 )
 """How what was found before is used."""

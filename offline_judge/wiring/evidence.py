@@ -112,7 +112,7 @@ def _remembering(provider: SearchProvider, settings: Settings, words: Words) -> 
 
     memory = None
     if settings.offline:
-        memory = open_memory(settings, words.progress, not_sources=(_source(provider),))
+        memory = open_memory(settings, words, not_sources=(_source(provider),))
     try:
         record = open_record(settings)
     except BaseException:
@@ -130,7 +130,7 @@ def _remembering(provider: SearchProvider, settings: Settings, words: Words) -> 
 
 
 def open_memory(
-    settings: Settings, tell: Tell, *, not_sources: tuple[str, ...] = ()
+    settings: Settings, words: Words, *, not_sources: tuple[str, ...] = ()
 ) -> MemorySearch:
     """Search in what was found before; by words only where there is no embedder.
 
@@ -146,14 +146,14 @@ def open_memory(
             where=settings.origins.get("memory_similarity", ""),
         )
     record = open_record(settings)
-    embedder = embedder_or_words(settings, tell)
+    embedder = embedder_or_words(settings, words.warn)
     return MemorySearch(
         record,
         embedder,
         search_scope(settings),
         similarity=settings.memory_similarity or None,
         not_sources=not_sources,
-        open_nearest=lambda: large_index(record, embedder, settings, tell),
+        open_nearest=lambda: large_index(record, embedder, settings, words.progress),
     )
 
 

@@ -41,13 +41,14 @@ def open_search(
     PROVIDERS.placeholder(kind)
     check_offline(settings)
     provider = PROVIDERS.load(kind)
+    words = Words(warn or told, listener)
     if kind == MEMORY:
-        return open_memory(settings, warn or told)
+        return open_memory(settings, words)
     if kind != _CORPUS:
         opened: SearchProvider = provider(name, settings.corpora_path)
     else:
         opened = _open_corpus(settings, listener, warn or told)
-    return remembering(opened, settings, Words(warn or told, listener))
+    return remembering(opened, settings, words)
 
 
 def _open_corpus(

@@ -88,6 +88,18 @@ def sage(tmp_path: Path) -> RunRequest:
     return RunRequest("sage", write_data(tmp_path / "data.jsonl", 2))
 
 
+class Hearing(Ears):
+    """Ears that remember the details of phases, too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.details: list[str] = []
+
+    def phase(self, phase: str, detail: str = "") -> None:
+        super().phase(phase, detail)
+        self.details.append(detail)
+
+
 def searched(ears: Ears) -> list[SearchFinished]:
     return [event for event in ears.events if isinstance(event, SearchFinished)]
 
@@ -243,6 +255,19 @@ def test_without_weights_a_run_records_quietly_and_a_later_one_embeds(
     assert vectors == passages > 0
 
 
+@pytest.mark.parametrize("change", [{"search": "memory"}, {"offline": True}])
+def test_a_memory_searched_by_words_only_is_a_warning_of_the_run(
+    settings: Settings, sage: RunRequest, tmp_path: Path, change: dict[str, Any]
+) -> None:
+    bare: dict[str, Any] = {
+        "embedder": "all-minilm-l6-v2-int8",
+        "models_dir": str(tmp_path / "none"),
+    }
+    (warning,) = api.run(sage, replace(settings, **bare, **change)).summary.warnings
+    assert "by words only" in warning
+    assert "models pull all-minilm-l6-v2-int8" in warning
+
+
 def test_a_failing_embedder_is_told_and_fails_nothing(
     settings: Settings, sage: RunRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -250,11 +275,9 @@ def test_a_failing_embedder_is_told_and_fails_nothing(
         raise BackendError("The embedder broke.")
 
     monkeypatch.setattr(HashingEmbedder, "embed", embed)
-    told: list[str] = []
-    ears = Ears()
-    ears.phase = lambda phase, detail="": told.append(f"{phase}: {detail}")  # type: ignore[method-assign]
+    ears = Hearing()
     assert api.run(sage, settings, ears).summary.outcomes == {"scored": 2}
-    assert sum("The embedder broke." in one for one in told) == 1
+    assert sum("The embedder broke." in detail for detail in ears.details) == 1
 
 
 def test_a_backlog_does_not_hold_up_the_end_of_a_run(

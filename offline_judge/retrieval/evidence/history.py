@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from offline_judge.domain.record import FoundFor, FoundPlace, PassageHistory
 from offline_judge.retrieval.evidence.record import Record
 
@@ -34,7 +36,7 @@ def read_history(record: Record, number: int) -> PassageHistory | None:
     """
     with record.database.reading() as connection:
 
-        def rows(sql: str) -> list[tuple[object, ...]]:
+        def rows(sql: str) -> list[tuple[Any, ...]]:
             return connection.execute(sql, (number,)).fetchall()
 
         found = rows("SELECT title, text, found_at FROM passages WHERE id = ?")
@@ -56,13 +58,13 @@ def read_history(record: Record, number: int) -> PassageHistory | None:
             "SELECT embedder FROM vectors JOIN spaces ON space = spaces.id WHERE passage = ? "
             "ORDER BY embedder"
         )
-    title, text, first = map(str, found[0])
+    title, text, first = found[0]
     return PassageHistory(
         number=number,
         title=title,
         text=text,
         first_found_at=first,
-        places=tuple(FoundPlace(*row) for row in places),  # type: ignore[arg-type]
-        queries=tuple(FoundFor(*row) for row in queries),  # type: ignore[arg-type]
-        embedders=tuple(str(row[0]) for row in spaces),
+        places=tuple(FoundPlace(*row) for row in places),
+        queries=tuple(FoundFor(*row) for row in queries),
+        embedders=tuple(row[0] for row in spaces),
     )
