@@ -51,7 +51,14 @@ def loaded(statement: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "arguments",
-    ["'--help'", "'--version'", "'run', '--help'", "'score', '--help'", "'calibrate', '--help'"],
+    [
+        "'--help'",
+        "'--version'",
+        "'run', '--help'",
+        "'score', '--help'",
+        "'calibrate', '--help'",
+        "'evidence', 'search', '--help'",
+    ],
 )
 def test_help_loads_nothing_heavy(arguments: str) -> None:
     found = loaded(HELP.format(arguments=arguments))
