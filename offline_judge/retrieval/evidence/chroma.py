@@ -20,45 +20,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from pydantic import Field, ValidationError
 
-from offline_judge.domain.base import Frozen
 from offline_judge.errors import StorageError
 from offline_judge.retrieval.evidence.chroma_process import ChromaProcess, IndexFaultError
+from offline_judge.retrieval.evidence.chroma_state import IndexState, StateFile, checksums
 from offline_judge.retrieval.evidence.lock import IndexLock
 from offline_judge.retrieval.evidence.selftest import check
-from offline_judge.retrieval.evidence.vectors import Space, VectorTable, top
+from offline_judge.retrieval.evidence.vectors import Matrix, Space, VectorTable, top
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-STATE = "state.json"
 _BATCH = 1000
-_CHUNK = 1 << 20
 _LISTED = 20_000  # passages let through, up to which they are all looked at one by one
 _DEEPEST = 2000  # neighbours asked of Chroma at most
+_ROOM = 256 << 20  # bytes that any file of Chroma's may take, and
+_ROOM_TIMES = 8  # so many times the bytes of the vectors: a damaged index would fill the disk
 
 Told = Callable[[str], None]
-
-
-class IndexState(Frozen):
-    """What an index holds, written beside it.
-
-    Attributes:
-        data: Its data folder.
-        last: It holds the vectors up to this number.
-        deletions: It has followed this many deletions in the record.
-        recall: Of known neighbours, when it was filled.
-        clean: It was closed in good order; else `files` means nothing.
-        files: File to its size in bytes and its CRC-32.
-    """
-
-    data: str
-    last: int = 0
-    deletions: int = 0
-    recall: float = 0.0
-    clean: bool = False
-    files: dict[str, tuple[int, int]] = Field(default_factory=dict)
 
 
 @dataclass
@@ -90,11 +69,13 @@ class ChromaIndex:
         self._lock = IndexLock(folder / "lock")
         self._child: ChromaProcess | None = None
         self._state: IndexState | None = None
+        self._file = StateFile(self.folder)
+        self._late: tuple[int, Matrix] | None = None
 
     def holds(self) -> int:
         """The number of the last vector in it, as its state says; 0 where that is not known."""
         with suppress(IndexFaultError):
-            state = self._read()
+            state = self._file.read()
             return state.last if state is not None else 0
         return 0
 
@@ -124,6 +105,9 @@ class ChromaIndex:
             raise StorageError(
                 f"Chroma cannot be used: {error}", where=str(self.folder), remedy=_REMEDY
             ) from error
+        except BaseException:
+            self.close()
+            raise
         return True
 
     def fill(self) -> int:
@@ -137,11 +121,11 @@ class ChromaIndex:
         try:
             return self._fill()
         except IndexFaultError as error:
-            self._set_aside(error)
             try:
+                self._set_aside(error)
                 self._begin()
                 return self._fill()
-            except IndexFaultError as again:
+            except (IndexFaultError, OSError) as again:
                 raise StorageError(
                     f"Chroma cannot be filled: {again}", where=str(self.folder), remedy=_REMEDY
                 ) from again
@@ -163,7 +147,7 @@ class ChromaIndex:
             ) from error
 
     def refresh(self) -> None:
-        """Nothing to do: what was stored since is looked at beside the index."""
+        """Nothing to do: `nearest` itself looks at what was stored since, beside the index."""
 
     def nearest(
         self, query: NDArray[np.float32], count: int, allowed: NDArray[np.bool_] | None
@@ -203,23 +187,24 @@ class ChromaIndex:
     def close(self) -> None:
         """End the child, say that it ended well, and let go of the lock. Safe to call twice."""
         state, child = self._state, self._child
-        self._child = self._state = None
+        self._child = self._state = self._late = None
         try:
             if child is not None and child.close() and state is not None:
-                with suppress(OSError):
-                    files = _checksums(self.folder / state.data)
-                    self._write(state.model_copy(update={"clean": True, "files": files}))
+                # Without this the next holder tests more, and that is all.
+                with suppress(OSError, StorageError):
+                    files = checksums(self.folder / state.data)
+                    self._file.write(state.model_copy(update={"clean": True, "files": files}))
         finally:
             self._lock.release()
 
     def _open_tested(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         try:
-            state = self._read()
+            state = self._file.read()
             if state is None:
                 self._begin()
                 return
-            self._compare_files(state)
+            self._file.compare_files(state)
             self._start(state)
             self._follow_deletions()
             assert self._child is not None and self._state is not None  # noqa: PT018 - set by _start
@@ -227,17 +212,6 @@ class ChromaIndex:
         except IndexFaultError as error:
             self._set_aside(error)
             self._begin()
-
-    def _compare_files(self, state: IndexState) -> None:
-        data = self.folder / state.data
-        if not data.is_dir():
-            raise IndexFaultError("its folder is gone")
-        if not state.clean:
-            return
-        found = _checksums(data)
-        wrong = sorted(name for name in state.files if found.get(name) != state.files[name])
-        if wrong:
-            raise IndexFaultError(f"{', '.join(wrong)} changed since it was closed")
 
     def _begin(self) -> None:
         """An empty index in a folder of its own."""
@@ -250,7 +224,8 @@ class ChromaIndex:
         self._write(state.model_copy(update={"clean": False, "files": {}}))
         data = (self.folder / state.data).absolute()
         dimension = self._table.space.dimension
-        self._child = ChromaProcess(data, self.name, dimension, self._lock.descriptor)
+        room = _ROOM + _ROOM_TIMES * 4 * dimension * self._table.count()
+        self._child = ChromaProcess(data, self.name, dimension, self._lock.descriptor, room)
 
     def _fill(self) -> int:
         added = 0
@@ -294,17 +269,24 @@ class ChromaIndex:
             return None
         near = child.query(query[None, :], depth)[0][0] if depth else []
         numbers, vectors = self._table.of(near)
-        _, late, behind = self._table.after(state.last, 10 * _LISTED)
+        cosines = vectors @ query
+        if allowed is not None:
+            kept = np.flatnonzero(numbers < len(allowed))
+            kept = kept[allowed[numbers[kept]]]
+            numbers, cosines = numbers[kept], cosines[kept]
+        late, more = self._not_held(state.last).nearest(query, count, allowed)
         # What was added just before a kill may be in both.
         numbers, first = np.unique(np.concatenate([numbers, late]), return_index=True)
-        vectors = np.concatenate([vectors, behind])[first]
-        if allowed is not None:
-            kept = (numbers < len(allowed)).nonzero()[0]
-            kept = kept[allowed[numbers[kept]]]
-            numbers, vectors = numbers[kept], vectors[kept]
-            if len(numbers) < count and depth < held:
-                return None
-        return top(numbers, vectors @ query, count)
+        if allowed is not None and len(numbers) < count and depth < held:
+            return None
+        return top(numbers, np.concatenate([cosines, more])[first], count)
+
+    def _not_held(self, last: int) -> Matrix:
+        """The vectors stored since the index was filled, by whichever process."""
+        if self._late is None or self._late[0] != last:
+            self._late = last, Matrix(self._table, last)
+        self._late[1].refresh()
+        return self._late[1]
 
     def _exact(
         self, query: NDArray[np.float32], count: int, numbers: NDArray[np.int64]
@@ -331,13 +313,13 @@ class ChromaIndex:
         for data in self.folder.glob("data-*"):
             shutil.rmtree(damaged, ignore_errors=True)
             data.rename(damaged)
-        (self.folder / STATE).unlink(missing_ok=True)
+        self._file.remove()
         self._state = None
 
     def _forget(self) -> None:
         for data in (*self.folder.glob("data-*"), self.folder / "damaged"):
             shutil.rmtree(data, ignore_errors=True)
-        (self.folder / STATE).unlink(missing_ok=True)
+        self._file.remove()
         self._state = None
 
     def _end_child(self) -> None:
@@ -345,26 +327,8 @@ class ChromaIndex:
             self._child.close()
             self._child = None
 
-    def _read(self) -> IndexState | None:
-        try:
-            return IndexState.model_validate_json((self.folder / STATE).read_bytes())
-        except FileNotFoundError:
-            if next(self.folder.glob("data-*"), None) is not None:
-                raise IndexFaultError("its state is gone") from None
-            return None
-        except (OSError, ValidationError) as error:
-            raise IndexFaultError("its state cannot be read") from error
-
     def _write(self, state: IndexState) -> None:
-        path = self.folder / STATE
-        part = path.with_suffix(".part")
-        try:
-            part.write_text(state.model_dump_json(), "utf-8")
-            part.replace(path)
-        except OSError as error:
-            raise StorageError(
-                f"The vector index cannot be written: {error.strerror}", where=str(path)
-            ) from error
+        self._file.write(state)
         self._state = state
 
 
@@ -382,15 +346,3 @@ def collection_name(space: Space) -> str:
 def _of(numbers: NDArray[np.int64], allowed: NDArray[np.bool_]) -> NDArray[np.int64]:
     inside = numbers[numbers < len(allowed)]
     return inside[allowed[inside]]
-
-
-def _checksums(folder: Path) -> dict[str, tuple[int, int]]:
-    found = {}
-    for path in sorted(folder.rglob("*")):
-        if path.is_file():
-            crc = 0
-            with path.open("rb") as file:
-                while chunk := file.read(_CHUNK):
-                    crc = zlib.crc32(chunk, crc)
-            found[path.relative_to(folder).as_posix()] = (path.stat().st_size, crc)
-    return found

@@ -1,15 +1,16 @@
 """The process that holds Chroma: it may crash there without taking anything with it.
 
-Run as `python -m offline_judge.retrieval.evidence.chroma_child FOLDER COLLECTION DIMENSION`. It
-reads requests from stdin, each a line of JSON and behind it as many bytes of float32 vectors as
-the line says, and answers each by a line of JSON on stdout. It ends when stdin does, and at the
-first fault, whose last words are on stderr.
+Run as `python -m offline_judge.retrieval.evidence.chroma_child FOLDER COLLECTION DIMENSION ROOM`.
+It reads requests from stdin, each a line of JSON and behind it as many bytes of float32 vectors
+as the line says, and answers each by a line of JSON on stdout. It ends when stdin does, and at the
+first fault, whose last words are on stderr. No file of its may grow beyond ROOM bytes.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -75,7 +76,9 @@ def serve(child: Child, requests: BinaryIO, answers: BinaryIO) -> None:
 
 def main() -> None:
     """Open, say that it is open, and serve."""
-    folder, collection, dimension = sys.argv[1:]
+    folder, collection, dimension, room = sys.argv[1:]
+    # A damaged index may go on writing one file until the disk is full.
+    resource.setrlimit(resource.RLIMIT_FSIZE, (int(room), int(room)))
     answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     # Whatever Chroma prints must not look like an answer.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())

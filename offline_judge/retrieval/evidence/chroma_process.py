@@ -37,16 +37,17 @@ class ChromaProcess:
         dimension: Length of a vector.
         lock: Descriptor of the lock on the index. The child inherits it, so that the lock holds
             until the child has ended too.
+        room: Bytes that a file of Chroma's may grow to.
 
     Raises:
         IndexFaultError: it does not open.
     """
 
-    def __init__(self, folder: Path, collection: str, dimension: int, lock: int) -> None:
+    def __init__(self, folder: Path, collection: str, dimension: int, lock: int, room: int) -> None:
         self._words = tempfile.TemporaryFile()  # noqa: SIM115 - lives as long as the child
         module = "offline_judge.retrieval.evidence.chroma_child"
         self._process = subprocess.Popen(
-            [sys.executable, "-m", module, str(folder), collection, str(dimension)],
+            [sys.executable, "-m", module, str(folder), collection, str(dimension), str(room)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._words,

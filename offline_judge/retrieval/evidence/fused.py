@@ -6,11 +6,12 @@ import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from offline_judge.errors import BackendError
+from offline_judge.errors import BackendError, StorageError
 from offline_judge.retrieval.evidence.model import Filters, Found
 from offline_judge.retrieval.evidence.places import Places
 from offline_judge.retrieval.evidence.record import PLACE, to_passage
@@ -171,7 +172,9 @@ class RecordSearch:
             vectors = self._embedder.embed(texts, kind="passage")
         except BackendError:
             return {}
-        self._table.store([row[0] for row in rows], vectors)
+        # A full disk takes nothing from this search.
+        with suppress(StorageError):
+            self._table.store([row[0] for row in rows], vectors)
         return {row[0]: float(v) for row, v in zip(rows, vectors @ query, strict=True)}
 
     def _shared_words(self, passages: Sequence[int], terms: Sequence[str]) -> dict[int, float]:

@@ -91,4 +91,4 @@ def _recall(
     for row, told in zip(best, distances, strict=True):
         worst = min(value for value in row if value > -2.0)
         reached += sum(1.0 - distance >= worst - _TOLERANCE for distance in told)
-    return reached / int(wanted.sum())
+    return float(reached / int(wanted.sum()))
