@@ -104,10 +104,10 @@ class Record:
             number = _query(connection, question, limit, offset, found_at)
             if number is None:
                 return
-            for hit in hits:
+            for rank, hit in enumerate(hits, offset + 1):
                 place = _place(connection, hit.passage, found_at)
                 connection.execute(
-                    "INSERT INTO results VALUES (?, ?, ?, ?)", (number, hit.rank, place, hit.score)
+                    "INSERT INTO results VALUES (?, ?, ?, ?)", (number, rank, place, hit.score)
                 )
 
     def add_passages(self, passages: Iterable[Passage]) -> None:
@@ -245,6 +245,7 @@ def _query(
 
 def _place(connection: sqlite3.Connection, passage: Passage, found_at: str) -> int:
     """The number of the place where a passage stands; told that it was found again now."""
+    passage = _writable(passage)
     key = content_hash(passage.model_dump(mode="json"))
     row = connection.execute("SELECT id FROM places WHERE key = ?", (key,)).fetchone()
     if row is not None:
@@ -258,6 +259,16 @@ def _place(connection: sqlite3.Connection, passage: Passage, found_at: str) -> i
         "VALUES (?, ?, ?, ?, ?, ?, ?)",
         (key, text, document, passage.id, passage.start, passage.end, found_at),
     )
+
+
+def _writable(passage: Passage) -> Passage:
+    """The passage with `?` for halves of characters, which no file can hold."""
+    fields = passage.model_dump()
+    clean = {
+        name: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
+        for name, value in fields.items()
+    }
+    return passage if clean == fields else Passage(**clean)
 
 
 def _passage(connection: sqlite3.Connection, passage: Passage, found_at: str) -> int:
