@@ -264,7 +264,7 @@ def _place(connection: sqlite3.Connection, passage: Passage, found_at: str) -> i
 def _writable(passage: Passage) -> Passage:
     """The passage with `?` for halves of characters, which no file can hold."""
     fields = passage.model_dump()
-    clean = {
+    clean: dict[str, Any] = {
         name: value.encode("utf-8", "replace").decode() if isinstance(value, str) else value
         for name, value in fields.items()
     }
