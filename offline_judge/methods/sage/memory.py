@@ -27,15 +27,15 @@ class Evidence:
 
 @dataclass(frozen=True)
 class Reflection:
-    """The response read against one passage, or by the judge's own knowledge.
+    """The response read against one passage.
 
     Attributes:
-        item: The passage; None for own knowledge.
-        relevance: Log-odds that the passage says what the answer is; 0 for own knowledge.
+        item: The passage.
+        relevance: Log-odds that the passage says what the answer is.
         reading: Masses of correct and incorrect, and the conversation they were read in.
     """
 
-    item: Evidence | None
+    item: Evidence
     relevance: float
     reading: Reading
 

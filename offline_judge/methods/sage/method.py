@@ -13,7 +13,7 @@ from offline_judge.domain.events import RoundFinished
 from offline_judge.domain.judgment import Judgment
 from offline_judge.domain.sample import Sample
 from offline_judge.methods.options import read_options
-from offline_judge.methods.sage.choose import NEGLIGIBLE, OWN_KNOWLEDGE, mix, weights
+from offline_judge.methods.sage.choose import decisive, has_a_say
 from offline_judge.methods.sage.memory import Evidence, Memory, Reflection, Round
 from offline_judge.methods.sage.options import SageOptions
 from offline_judge.methods.sage.query import QUERY_TOKENS, PlannedQuery, QueryWriter
@@ -26,6 +26,7 @@ from offline_judge.methods.sage.read import (
 )
 from offline_judge.methods.sage.search import Searches
 from offline_judge.methods.verdict import (
+    CORRECT,
     RATIONALE_TOKENS,
     Verdict,
     explain,
@@ -150,20 +151,20 @@ class Sage:
         return memory.add_hits(hits, self._options.results)
 
     async def _verdict(self, sample: Sample, memory: Memory, context: MethodContext) -> Verdict:
-        readings = list(memory.reflections())
-        shares = weights([*(one.relevance for one in readings), OWN_KNOWLEDGE])
-        if shares[-1] >= NEGLIGIBLE:
-            reader = self._reader(sample)
-            readings.append(await reader.recall(sample.response, context.judge))
-        mixture = mix(readings)
-        verdict = verdict_of(mixture.probability, mixture.outside)
+        reflections = memory.reflections()
+        if reflections:
+            reflection = decisive(reflections)
+            reading, why = reflection.reading, "reflection.rationale"
+            evidence_ids: tuple[str, ...] = (reflection.item.id,)
+        else:
+            reading = await self._reader(sample).recall(sample.response, context.judge)
+            why, evidence_ids = "knowledge.rationale", ()
+        labels = reading.labels
+        verdict = verdict_of(labels.share(CORRECT.name), labels.outside)
         if not self._options.rationale:
             return verdict
-        item, turn = mixture.leading.item, mixture.leading.reading.turn
-        if item is None:
-            return await explain(context.judge, verdict, turn, template="knowledge.rationale")
         return await explain(
-            context.judge, verdict, turn, template="reflection.rationale", evidence_ids=(item.id,)
+            context.judge, verdict, reading.turn, template=why, evidence_ids=evidence_ids
         )
 
     def _reader(self, sample: Sample) -> Reader:
@@ -174,19 +175,20 @@ _SETTLED = {"supports", "contradicts"}
 
 
 def _worth_reading(relevant: tuple[Relevant, ...], memory: Memory) -> tuple[Relevant, ...]:
-    """The round's best passage, and those that count beside all that was read before."""
+    """The round's best passage, and those that have a say beside all that was read before."""
+    if not relevant:
+        return ()
     before = [one.relevance for one in memory.reflections()]
-    shares = weights([*(one.log_odds for one in relevant), *before])
-    return tuple(
-        one for index, one in enumerate(relevant) if index == 0 or shares[index] >= NEGLIGIBLE
-    )
+    best = max(relevant[0].log_odds, *before) if before else relevant[0].log_odds
+    return (relevant[0], *(one for one in relevant[1:] if has_a_say(one.log_odds, best)))
 
 
 def _stance(reflections: tuple[Reflection, ...]) -> str:
     """What a round's evidence says of the response; `inconclusive` where none says the answer."""
     if not reflections or max(one.relevance for one in reflections) < 0:
         return "inconclusive"
-    return "supports" if mix(reflections).probability >= 0.5 else "contradicts"
+    supports = decisive(reflections).reading.labels.share(CORRECT.name) >= 0.5
+    return "supports" if supports else "contradicts"
 
 
 def _filler(chars: int) -> str:
@@ -195,7 +197,7 @@ def _filler(chars: int) -> str:
 
 
 def _round_event(round_: Round) -> RoundFinished:
-    mixture = mix(round_.reflections) if round_.reflections else None
+    decided = decisive(round_.reflections).reading.labels if round_.reflections else None
     return RoundFinished(
         round=round_.number,
         query=round_.query,
@@ -203,7 +205,7 @@ def _round_event(round_: Round) -> RoundFinished:
         relevance=round_.relevance,
         summary=round_.summary,
         stance=_stance(round_.reflections),
-        probability=mixture.probability if mixture else None,
+        probability=decided.share(CORRECT.name) if decided else None,
         missing=round_.missing,
         fallback=round_.fallback,
     )

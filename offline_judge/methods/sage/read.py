@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from offline_judge.domain.judgment import UnscoredReason
 from offline_judge.domain.message import Label
 from offline_judge.errors import UnscoredError
-from offline_judge.methods.sage.choose import OWN_KNOWLEDGE
 from offline_judge.methods.sage.memory import Evidence, Reflection
 from offline_judge.methods.verdict import LABELS
 from offline_judge.prompting.answers import LineAnswer
-from offline_judge.protocols import At, Judge, Turn, Untrusted, Values
+from offline_judge.protocols import At, Judge, Reading, Turn, Untrusted, Values
 
 SUMMARY_TOKENS = 64
 SUMMARY_CHARS = 320
@@ -110,7 +109,7 @@ class Reader:
         reading = await judge.read("reflection", values, LABELS, at=At(number, passage.place))
         return Reflection(passage.item, passage.log_odds, reading)
 
-    async def recall(self, response: str, judge: Judge) -> Reflection:
+    async def recall(self, response: str, judge: Judge) -> Reading:
         """Read the response by what the judge itself knows.
 
         Raises:
@@ -120,8 +119,7 @@ class Reader:
             "question": self.question,
             "response": Untrusted(response, "response"),
         }
-        reading = await judge.read("knowledge", values, LABELS)
-        return Reflection(None, OWN_KNOWLEDGE, reading)
+        return await judge.read("knowledge", values, LABELS)
 
     async def missing(self, number: int, turn: Turn, judge: Judge) -> str:
         """What should be looked up next; empty where the judge's words are of no use.

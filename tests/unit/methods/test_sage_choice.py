@@ -1,54 +1,55 @@
-"""The mixture of readings that a verdict follows from."""
+"""Which reading of the response a verdict is."""
 
 from __future__ import annotations
 
 import math
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from offline_judge.domain.message import Labels, Usage
-from offline_judge.methods.sage.choose import mix, weights
+from offline_judge.methods.sage.choose import ODDS_RATIO, decisive, has_a_say
 from offline_judge.methods.sage.memory import Evidence, Reflection
 from offline_judge.protocols import Reading, Turn
 
 LOG_ODDS = st.floats(-14, 14)
 SHARES = st.floats(0, 1)
+READINGS = st.lists(st.tuples(LOG_ODDS, SHARES), min_size=1)
 
 
-def reflection(relevance: float, share: float, outside: float = 0.0) -> Reflection:
-    inside = 1 - outside
-    masses = {"true": share * inside, "false": (1 - share) * inside}
-    labels = Labels(masses=masses, outside=outside, usage=Usage(prompt_tokens=1))
-    return Reflection(Evidence(f"E{relevance}", "p", ""), relevance, Reading(labels, Turn((), "")))
+def reflection(relevance: float, share: float, name: str = "E1") -> Reflection:
+    labels = Labels(
+        masses={"true": share, "false": 1 - share}, outside=0, usage=Usage(prompt_tokens=1)
+    )
+    return Reflection(Evidence(name, "p", ""), relevance, Reading(labels, Turn((), "")))
 
 
-@given(st.lists(LOG_ODDS, min_size=1))
-def test_weights_sum_to_one_and_follow_the_order_of_relevance(relevance: list[float]) -> None:
-    found = weights(relevance)
-    assert math.isclose(sum(found), 1)
-    assert sorted(found) == [found[i] for i in sorted(range(len(found)), key=relevance.__getitem__)]
+def of(*given_: tuple[float, float]) -> Reflection:
+    return decisive([reflection(*one, name=f"E{i}") for i, one in enumerate(given_, 1)])
 
 
-@given(st.lists(st.tuples(LOG_ODDS, SHARES), min_size=1))
-def test_a_mixture_lies_between_its_readings(given_: list[tuple[float, float]]) -> None:
-    found = mix([reflection(relevance, share) for relevance, share in given_])
-    shares = [share for _, share in given_]
-    assert min(shares) - 1e-9 <= found.probability <= max(shares) + 1e-9
+@given(READINGS)
+def test_the_decisive_passage_has_a_say(given_: list[tuple[float, float]]) -> None:
+    found = of(*given_)
+    assert has_a_say(found.relevance, max(relevance for relevance, _ in given_))
 
 
-def test_a_passage_that_does_not_say_the_answer_hardly_counts() -> None:
-    found = mix([reflection(-2, 0.1), reflection(3, 0.9)])
-    assert found.probability == pytest.approx(0.9, abs=0.001)
-    assert found.leading.relevance == 3
+@given(READINGS, st.tuples(st.floats(-14, 0), SHARES))
+def test_a_passage_beside_the_point_changes_nothing(
+    given_: list[tuple[float, float]], other: tuple[float, float]
+) -> None:
+    best = max(relevance for relevance, _ in given_)
+    silent = (best - math.log(ODDS_RATIO) - 1, other[1])
+    assert of(*given_) == of(*given_, silent)
 
 
-def test_two_passages_that_say_it_count_alike() -> None:
-    found = mix([reflection(1, 0.2, 0.1), reflection(1, 0.8, 0.3)])
-    assert found.probability == pytest.approx(0.5)
-    assert found.outside == pytest.approx(0.2)
+def test_of_passages_that_speak_to_the_question_the_strongest_support_decides() -> None:
+    assert of((1.0, 0.2), (0.9, 0.8), (1.1, 0.5)).item.id == "E2"
 
 
-def test_no_passages_have_no_weights() -> None:
-    assert weights([]) == []
+def test_a_support_by_a_passage_that_does_not_say_the_answer_is_not_heard() -> None:
+    assert of((3.0, 0.1), (-1.0, 0.99)).item.id == "E1"
+
+
+def test_of_equals_the_first_decides() -> None:
+    assert of((1.0, 0.5), (1.0, 0.5)).item.id == "E1"

@@ -269,16 +269,6 @@ async def test_evidence_that_says_the_answer_outranks_what_the_judge_knows() -> 
     assert not judge.asked("knowledge")
 
 
-async def test_evidence_and_knowledge_mix_where_the_evidence_is_half_silent() -> None:
-    def undecided(template: str, values: Values) -> dict[str, float]:
-        if template == "relevance":
-            return {"relevant": 0.5, "irrelevant": 0.5}
-        return {"true": 1.0} if template == "reflection" else {"false": 1.0}
-
-    judgment, _ = await judged(FakeJudge(Script(), undecided), rounds=1, results=1)
-    assert judgment.probability == pytest.approx(0.5)
-
-
 async def test_nothing_is_cited_where_nothing_was_found() -> None:
     judgment, _ = await judged(FakeJudge(Script(cites=("E1",)), masses), FakeSearch(empty=True))
     assert judgment.citations == ()
