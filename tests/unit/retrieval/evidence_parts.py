@@ -112,3 +112,31 @@ def recall(
         told = exact.cosines(query, near)
         assert np.allclose(cosines, [told[int(n)] for n in near], atol=1e-5)
     return found / wanted
+
+
+def build_index(folder: Path, count: int) -> None:
+    """A record with so many vectors, and an index of them that was closed in good order."""
+    embedder = Random()
+    record = filled_record(folder, count, embedder)
+    index = index_of(record, embedder, [])
+    assert index.open()
+    assert index.fill() == count
+    index.close()
+    record.close()
+
+
+def check_answers(folder: Path, count: int) -> list[str]:
+    """Open, fill, compare with exact search; nothing is embedded; gives what was told."""
+    embedder, told = Random(), list[str]()
+    record = Record(folder)
+    table = table_of(record, embedder)
+    index = index_of(record, embedder, told)
+    assert index.open()
+    index.fill()
+    assert recall(index, table) >= 0.98
+    held = index.holds()
+    index.close()
+    assert (embedder.texts, table.count(), table.count_until(held)) == (0, count, count)
+    assert record.stats().passages == count
+    record.close()
+    return told

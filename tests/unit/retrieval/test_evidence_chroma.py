@@ -1,4 +1,4 @@
-"""Chroma as a cache: damage of every kind, its lock, its filters, and what it holds of whom."""
+"""Chroma as a cache: its lock, its filters, its files, and what it holds of whom."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +16,8 @@ import pytest
 from evidence_parts import (
     DIMENSION,
     Random,
+    build_index,
+    check_answers,
     embed_all,
     filled_record,
     index_of,
@@ -46,13 +47,7 @@ COUNT = 1500  # Chroma writes its index to files from a thousand vectors on
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An evidence folder with vectors and an index that was closed in good order."""
     folder = tmp_path_factory.mktemp("built") / "evidence"
-    embedder = Random()
-    record = filled_record(folder, COUNT, embedder)
-    index = index_of(record, embedder, [])
-    assert index.open()
-    assert index.fill() == COUNT
-    index.close()
-    record.close()
+    build_index(folder, COUNT)
     return folder
 
 
@@ -60,130 +55,6 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def folder(built: Path, tmp_path: Path) -> Path:
     """A copy of it for one test."""
     return Path(shutil.copytree(built, tmp_path / "evidence"))
-
-
-def data_of(folder: Path) -> Path:
-    return next(folder.glob("chroma/*/data-*"))
-
-
-def segment_of(folder: Path) -> Path:
-    return next(path for path in data_of(folder).iterdir() if path.is_dir())
-
-
-def cut(path: Path, share: float = 0.5) -> None:
-    whole = path.read_bytes()
-    path.write_bytes(whole[: int(len(whole) * share)])
-
-
-def overwrite(path: Path, first: float, last: float, *, zeros: bool = False) -> None:
-    whole = bytearray(path.read_bytes())
-    start, stop = int(len(whole) * first), int(len(whole) * last)
-    noise = bytes(stop - start) if zeros else np.random.default_rng(1).bytes(stop - start)
-    whole[start:stop] = noise
-    path.write_bytes(whole)
-
-
-def pretend_killed(folder: Path) -> None:
-    """As a process leaves it that was killed: nobody said how the files ought to be."""
-    path = next(folder.glob("chroma/*/state.json"))
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"clean": False, "files": {}}))
-
-
-Damage = Callable[[Path], object]
-NOTICED: dict[str, Damage] = {
-    "header zeroed": lambda f: overwrite(segment_of(f) / "header.bin", 0, 1, zeros=True),
-    "level data cut": lambda f: cut(segment_of(f) / "data_level0.bin"),
-    "level data random": lambda f: overwrite(segment_of(f) / "data_level0.bin", 0.4, 0.6),
-    "level data zeroed": lambda f: overwrite(
-        segment_of(f) / "data_level0.bin", 0.3, 0.6, zeros=True
-    ),
-    "links gone": lambda f: (segment_of(f) / "link_lists.bin").unlink(),
-    "metadata gone": lambda f: (segment_of(f) / "index_metadata.pickle").unlink(),
-    "segment folder gone": lambda f: shutil.rmtree(segment_of(f)),
-    "database head": lambda f: overwrite(data_of(f) / "chroma.sqlite3", 0, 0.01, zeros=True),
-    "database middle": lambda f: overwrite(data_of(f) / "chroma.sqlite3", 0.3, 0.6),
-    "database cut": lambda f: cut(data_of(f) / "chroma.sqlite3"),
-    "database gone": lambda f: (data_of(f) / "chroma.sqlite3").unlink(),
-    "all gone": lambda f: shutil.rmtree(data_of(f)),
-    "state gone": lambda f: next(f.glob("chroma/*/state.json")).unlink(),
-    "state cut": lambda f: cut(next(f.glob("chroma/*/state.json"))),
-}
-# What Chroma does not read while it only answers: told from the files where they are known.
-QUIET: dict[str, Damage] = {
-    "header cut": lambda f: cut(segment_of(f) / "header.bin"),
-    "lengths cut": lambda f: cut(segment_of(f) / "length.bin"),
-    "lengths empty": lambda f: cut(segment_of(f) / "length.bin", 0),
-}
-ALL = NOTICED | QUIET
-TOLD_BY_FILES = (
-    "header cut",
-    "level data cut",
-    "lengths cut",
-    "segment folder gone",
-    "database gone",
-)
-
-
-def answers_well(folder: Path) -> list[str]:
-    """Open, fill, compare with exact search; nothing is embedded; gives what was told."""
-    embedder, told = Random(), list[str]()
-    record = Record(folder)
-    table = table_of(record, embedder)
-    index = index_of(record, embedder, told)
-    assert index.open()
-    index.fill()
-    assert recall(index, table) >= 0.98
-    held = index.holds()
-    index.close()
-    assert (embedder.texts, table.count(), table.count_until(held)) == (0, COUNT, COUNT)
-    assert record.stats().passages == COUNT
-    record.close()
-    return told
-
-
-@pytest.mark.parametrize("name", TOLD_BY_FILES)
-def test_damage_after_a_good_end_is_noticed_and_mended_from_the_record(
-    folder: Path, name: str
-) -> None:
-    ALL[name](folder)
-    told = answers_well(folder)
-    assert len(told) == 1
-    assert "damaged" in told[0]
-    assert answers_well(folder) == []
-
-
-@pytest.mark.parametrize("name", NOTICED)
-def test_damage_after_a_kill_is_noticed_by_the_child_that_opens(folder: Path, name: str) -> None:
-    pretend_killed(folder)
-    NOTICED[name](folder)
-    told = answers_well(folder)
-    assert len(told) == 1
-    assert "damaged" in told[0]
-
-
-@pytest.mark.parametrize("name", QUIET)
-def test_damage_that_only_adding_meets_gives_no_wrong_neighbour(folder: Path, name: str) -> None:
-    pretend_killed(folder)
-    QUIET[name](folder)
-    embedder, told = Random(), list[str]()
-    record = filled_record(folder, COUNT, embedder, first=COUNT)
-    embedded = embedder.texts
-    for _ in range(2):
-        index = index_of(record, embedder, told)
-        assert index.open()
-        index.fill()
-        assert recall(index, table_of(record, embedder)) >= 0.98
-        index.close()
-    record.close()
-    assert embedded == embedder.texts == COUNT
-
-
-def test_an_undamaged_index_is_believed(folder: Path) -> None:
-    before = data_of(folder)
-    assert answers_well(folder) == []
-    pretend_killed(folder)
-    assert answers_well(folder) == []
-    assert data_of(folder) == before
 
 
 def test_a_child_killed_between_queries_costs_no_answer(folder: Path) -> None:
@@ -197,7 +68,7 @@ def test_a_child_killed_between_queries_costs_no_answer(folder: Path) -> None:
     index.close()
     record.close()
     assert "exact search answers instead" in told[0]
-    assert answers_well(folder) == []
+    assert check_answers(folder, COUNT) == []
 
 
 def test_no_file_of_chromas_grows_beyond_its_room(tmp_path: Path) -> None:
@@ -332,7 +203,7 @@ def test_a_lock_that_a_dead_process_left_is_no_obstacle(folder: Path) -> None:
     with lock.open("rb") as file:
         # Its Chroma ends right after it, and this waits for that.
         fcntl.flock(file, fcntl.LOCK_EX)
-    assert answers_well(folder) == []
+    assert check_answers(folder, COUNT) == []
 
 
 def test_another_embedder_has_another_collection(folder: Path) -> None:
