@@ -139,7 +139,8 @@ class RecordSearch:
         numbers = np.flatnonzero(allowed)
         if len(numbers) <= _LISTED:
             listed = json.dumps(numbers.tolist())
-            chosen = "AND rowid IN (SELECT value FROM json_each(?))"
+            # Without the plus SQLite asks the index once for each number: half a millisecond each.
+            chosen = "AND +rowid IN (SELECT value FROM json_each(?))"
             return dict(database.rows(f"{sql} {chosen} {order}", (match, listed, count)))
         rows = database.rows(f"{sql} {order}", (match, 20 * count))
         kept = [row for row in rows if row[0] < len(allowed) and allowed[row[0]]]

@@ -21,7 +21,7 @@ from offline_judge.domain.evidence import SearchHit
 from offline_judge.errors import SearchError, StorageError
 from offline_judge.retrieval.embedding.hashing import HashingEmbedder
 from offline_judge.retrieval.evidence.fused import RecordSearch
-from offline_judge.retrieval.evidence.model import Scope
+from offline_judge.retrieval.evidence.model import Filters, Scope
 from offline_judge.retrieval.evidence.record import Record
 from offline_judge.retrieval.evidence.remember import RememberingSearch, Voices
 from offline_judge.retrieval.evidence.vectors import Space, VectorTable, embed_missing
@@ -251,6 +251,24 @@ def test_other_languages_are_found_by_words_and_by_vectors(
         search = RecordSearch(record, embedder)
         assert search.find(asked, limit=1)[0].passage.text == text
         search.close()
+
+
+def test_a_filter_asks_the_word_index_once(record: Record) -> None:
+    record.add_passages(passage(n, source=f"corpus:{n % 2}") for n in range(40))
+    said: list[str] = []
+    record.database._connection.set_trace_callback(said.append)
+    search = RecordSearch(record, None)
+    found = search.find("passage number", limit=50, filters=Filters(sources=("corpus:1",)))
+    search.close()
+    record.database._connection.set_trace_callback(None)
+    assert {one.passage.source for one in found} == {"corpus:1"}
+    assert len(found) == 20
+    asked = next(sql for sql in said if "MATCH" in sql)
+    plan = record.database.rows(f"EXPLAIN QUERY PLAN {asked}")
+    # `=` would be a look-up for each passage that the filter lets through.
+    scans = [row[3].rpartition(" ")[2] for row in plan if "words VIRTUAL" in row[3]]
+    assert scans
+    assert not any("=" in scan for scan in scans)
 
 
 def test_half_a_character_harms_nothing(record: Record) -> None:
