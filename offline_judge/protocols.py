@@ -183,6 +183,9 @@ class AnswerSchema(Protocol[T_co]):
     def stop(self) -> tuple[str, ...]:
         """Texts that end the answer."""
 
+    def salvage(self, text: str) -> str | None:
+        """What stands of a text that the output limit cut off, to be parsed; None for nothing."""
+
     def parse(self, text: str) -> T_co:
         """The checked answer.
 

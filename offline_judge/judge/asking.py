@@ -60,7 +60,7 @@ class Asking(Generic[T]):
         while True:
             generation = await self.transport.generate(attempt, draw, self.constraint, self.budget)
             try:
-                value = accepted(generation, self.schema, attempt.rendered.messages)
+                value, text = accepted(generation, self.schema, attempt.rendered.messages)
             except UnscoredError as problem:
                 self.recorder.generated(attempt, generation, draw.seed, str(problem))
                 draw = self._next_draw(attempt, draw, generation, problem)
@@ -68,7 +68,7 @@ class Asking(Generic[T]):
                     attempt = await self._corrected(call, generation, problem, draw) or call
                 continue
             self.recorder.generated(attempt, generation, draw.seed)
-            return value, generation.text
+            return value, text
 
     def _next_draw(
         self, call: Call, draw: Sampling, generation: Generation, problem: UnscoredError
@@ -106,16 +106,24 @@ class Asking(Generic[T]):
         return replace(call, rendered=rendered, prompt=prompt, follows=follows.prompt_hash)
 
 
-def accepted(generation: Generation, schema: AnswerSchema[T], messages: Sequence[Message]) -> T:
-    """The parsed final channel of a finished answer to `messages`.
+def accepted(
+    generation: Generation, schema: AnswerSchema[T], messages: Sequence[Message]
+) -> tuple[T, str]:
+    """The parsed final channel of a finished answer to `messages`, and the text it stands in.
+
+    Of an answer that its limit cut off, the text is what the schema can salvage.
 
     Raises:
         UnscoredError: truncated, or what the schema finds.
     """
+    text = generation.text
     if generation.finish_reason is FinishReason.LENGTH:
-        tokens = generation.usage.completion_tokens
-        raise UnscoredError(UnscoredReason.TRUNCATED, f"the answer was cut at {tokens} tokens")
-    return schema.parse(final_text(generation.text, messages))
+        salvaged = schema.salvage(final_text(text, messages))
+        if salvaged is None:
+            tokens = generation.usage.completion_tokens
+            raise UnscoredError(UnscoredReason.TRUNCATED, f"the answer was cut at {tokens} tokens")
+        text = salvaged
+    return schema.parse(final_text(text, messages)), text
 
 
 def final_text(text: str, messages: Sequence[Message]) -> str:

@@ -87,6 +87,11 @@ class LineAnswer:
         limits = [self.max_chars, list(self.labels), self.overlong]
         return content_hash(["line", PARSER_VERSION, limits])
 
+    def salvage(self, text: str) -> str | None:
+        """The whole sentences of a text that was cut, where `overlong` allows to cut at all."""
+        ends = [match.end() for match in _SENTENCE_END.finditer(text)]
+        return text[: ends[-1]] if self.overlong == "cut" and ends else None
+
     def parse(self, text: str) -> str:
         """The bare text.
 
@@ -173,6 +178,10 @@ class JsonAnswer(Generic[M]):
         """Changes with the schema, the order of its fields, and the parser."""
         ordered = json.dumps(self._schema, ensure_ascii=False)
         return content_hash(["json", PARSER_VERSION, self.model.__qualname__, ordered])
+
+    def salvage(self, text: str) -> str | None:  # noqa: ARG002 - as the protocol has it
+        """None: half an object is no object."""
+        return None
 
     def parse(self, text: str) -> M:
         """The whole text as one object; one code fence around it is taken off.

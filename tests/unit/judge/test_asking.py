@@ -163,6 +163,22 @@ async def test_a_cut_answer_is_asked_for_once_with_twice_the_limit(make: Make) -
     assert bench.trace.calls[0].problem.startswith("truncated")
 
 
+async def test_the_whole_sentences_of_a_cut_note_are_kept_and_found_again(make: Make) -> None:
+    note = LineAnswer(max_chars=60, max_tokens=20, overlong="cut")
+    bench = make(said("It opened in 1911. It was then", reason="length"))
+    first = await bench.judge.ask("query", VALUES, note)
+    again = await bench.judge.ask("query", VALUES, note)
+    assert first.value == again.value == "It opened in 1911."
+    assert first.turn == again.turn
+    assert len(bench.drawn) == 1
+
+
+async def test_a_cut_note_without_a_whole_sentence_is_asked_for_again(make: Make) -> None:
+    note = LineAnswer(max_chars=60, max_tokens=20, overlong="cut")
+    bench = make(said("It opened in the spring of", reason="length"), "It opened in 1911.")
+    assert (await bench.judge.ask("query", VALUES, note)).value == "It opened in 1911."
+
+
 async def test_an_answer_that_parses_but_was_cut_is_never_accepted(make: Make) -> None:
     bench = make(said(GOOD, reason="length"))
     error = await _fails(bench, STANCE)
