@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import random
-import resource
 import statistics
 import subprocess
 import sys
@@ -136,14 +135,28 @@ def measure(folder: Path, way: str, asked: list[str], embedder: Embedder) -> Non
             search.find(query, limit=DEPTH, filters=filters)
             seconds.append(time.perf_counter() - started)
         print(f"  {name:24} {timed(seconds)}")
-    own = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+    own, child = peak("self"), sum(map(peak, children()))
+    print(f"  peak memory {own:.0f} MB, and of Chroma's process {child:.0f} MB")
     if index is not None:
         tell_recall(record, table, index, embedder.embed(asked, kind="query"))
         index.close()
-    child = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e3
-    print(f"  peak memory {own:.0f} MB, of Chroma's process {child:.0f} MB")
     search.close()
     record.close()
+
+
+def peak(process: str) -> float:
+    """Most memory that a process ever had, in MB; what it was before its `exec` does not count."""
+    status = Path(f"/proc/{process}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1e3
+
+
+def children() -> list[str]:
+    """Ids of this process's children."""
+    return [
+        pid
+        for path in Path("/proc/self/task").glob("*/children")
+        for pid in path.read_text().split()
+    ]
 
 
 def opened_chroma(table: VectorTable, folder: Path) -> ChromaIndex:
