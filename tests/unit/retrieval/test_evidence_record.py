@@ -8,7 +8,7 @@ import re
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -177,9 +177,9 @@ record.close()
 def child(code: str, *arguments: str) -> subprocess.Popen[str]:
     """A real process that runs some lines with the repository on its path."""
     env = os.environ | {"PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}"}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    pipe = subprocess.PIPE
     command = [sys.executable, "-c", code, *arguments]
-    return subprocess.Popen(command, env=env, text=True, **pipes)  # type: ignore[call-overload,no-any-return]
+    return subprocess.Popen(command, env=env, text=True, stdin=pipe, stdout=pipe, stderr=pipe)
 
 
 def test_two_processes_begin_and_fill_one_record_at_once(tmp_path: Path) -> None:
@@ -305,10 +305,10 @@ def newer(path: Path) -> None:
     ids=["damaged", "foreign", "newer"],
 )
 def test_a_file_that_is_no_record_is_named_and_left_alone(
-    tmp_path: Path, make: object, remedy: str
+    tmp_path: Path, make: Callable[[Path], object], remedy: str
 ) -> None:
     path = tmp_path / "record.sqlite"
-    make(path)  # type: ignore[operator]
+    make(path)
     before = path.read_bytes()
     with pytest.raises(StorageError) as caught:
         Record(tmp_path)

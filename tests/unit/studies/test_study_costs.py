@@ -75,7 +75,7 @@ def test_stages_sum_to_the_totals_of_the_run(settings: Settings, tmp_path: Path)
     for run_id in conduct(work, settings, None).runs.values():
         summary, costs = api.load_run(run_id, settings).summary, api.run_costs(run_id, settings)
         total = costs.total
-        assert summary.calls > 0
+        assert summary.calls + summary.reused_calls > 0
         assert (total.calls, total.reused) == (summary.calls, summary.reused_calls)
         assert total.prompt_tokens == summary.prompt_tokens
         assert total.read_anew == summary.read_anew
@@ -167,7 +167,7 @@ def test_rounds_are_shared(settings: Settings, tmp_path: Path) -> None:
     found = collect(done.runs, work.samples, settings)
     shared = shared_rounds(found.costs, 0)
     assert shared is not None
-    assert 1.0 < shared.ratio <= 1.25
+    assert 1.0 <= shared.ratio <= 1.25
     assert sum(score.unpriced for score in found.scores) == 0
     mean = {
         name: sum(one.read_anew for one in found.scores if one.condition == name) / 16
