@@ -85,7 +85,8 @@ def build(folder: Path, count: int, embedder: Embedder) -> None:
         table = VectorTable(record, Space(embedder.id, embedder.dimension))
         texts, noise = Texts(1), np.random.default_rng(1)
         topics = embedder.embed(questions(2, TOPICS), kind="passage")
-        for first in range(table.count(), count, BATCH):
+        kept = min(table.count(), count)
+        for first in range(kept, count, BATCH):
             numbers = range(first, min(first + BATCH, count))
             record.add_passages(made_up(number, texts) for number in numbers)
             vectors = noise.normal(size=(len(numbers), embedder.dimension))
@@ -95,7 +96,10 @@ def build(folder: Path, count: int, embedder: Embedder) -> None:
             table.store([number + 1 for number in numbers], vectors.astype(np.float32))
         size = record.stats().size / 1e6
     taken = time.perf_counter() - started
-    print(f"{count:,} passages, {embedder.dimension} numbers: {size:.0f} MB in {taken:.0f} s")
+    print(
+        f"{count:,} passages, {embedder.dimension} numbers: {size:.0f} MB; "
+        f"{count - kept:,} recorded now, in {taken:.0f} s"
+    )
 
 
 def made_up(number: int, texts: Texts) -> Passage:
