@@ -102,7 +102,7 @@ class Steps:
             yield Line(f"  {hit.rank}. [{hit.passage.id}] {title}: {opening}{kept}")
 
     def _call(self, event: CallFinished) -> Iterator[Line]:
-        if event.stage == "summary" and event.text and not event.problem:
+        if event.stage == "relevance.summary" and event.text and not event.problem:
             self._summaries.add((event.round, event.text.strip()))
             yield Line(f"  summary: {_indent(event.text.strip(), 4)}")
         if self.calls or self.prompts:
@@ -117,7 +117,9 @@ class Steps:
             yield Line(f"round {event.round}: search for “{_one(event.query)}”", "cyan")
         self._take_up(event)
         for name in event.evidence:
-            yield Line(f"  into the notes: [{name}]{self._title(name)}")
+            says = event.relevance.get(name)
+            likely = f" (says what the answer is: {says:.2f})" if says is not None else ""
+            yield Line(f"  into the notes: [{name}]{self._title(name)}{likely}")
         if event.fallback:
             yield Line("  the query repeats an earlier one, so the next ranks were taken", "yellow")
         if event.summary and (event.round, event.summary.strip()) not in self._summaries:

@@ -35,7 +35,7 @@ class Condition:
     shown_key: bool = False
 
 
-# Written after the verdict, so it cannot change what a study compares; a third of the time.
+# Written after the verdict, so it cannot change what a study compares.
 _NO_RATIONALE = {"rationale": False}
 
 # N = 3 stands before the smaller ones: what it paid for is found again by them, and what it paid

@@ -44,9 +44,9 @@ CALL = CallFinished(
     usage=Usage(prompt_tokens=812, cached_tokens=640, completion_tokens=1),
 )
 SUMMARY = CallFinished(
-    stage="summary",
+    stage="relevance.summary",
     round=1,
-    template="summary",
+    template="relevance.summary",
     template_hash="e" * 64,
     prompt_hash="1" * 64,
     text="Astana.",
@@ -197,3 +197,9 @@ def test_a_reason_that_repeats_the_outcome_is_left_out_of_its_steps() -> None:
 def test_an_event_of_another_shape_is_told_and_one_of_another_kind_is_not() -> None:
     raw = {"event": "warning", "note": "a field that this program does not know"}
     assert "left out: `warning`" in told(Steps(), [parse_event(raw)])
+
+
+def test_how_likely_a_passage_is_to_say_the_answer_is_told() -> None:
+    rated = ROUND.model_copy(update={"relevance": {"E1": 0.75}})
+
+    assert "[E1] Kazakhstan (says what the answer is: 0.75)" in told(Steps(), [SEARCH, rated])
