@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from offline_judge.domain.base import canonical_json
+from offline_judge.sqlite import use_wal
 
 _LOGGER = logging.getLogger(__name__)
 _BUSY_S = 2.0
@@ -127,7 +128,7 @@ def _connect(path: Path) -> sqlite3.Connection:
     os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
     database = sqlite3.connect(path, timeout=_BUSY_S, check_same_thread=False)
     try:
-        database.execute("PRAGMA journal_mode = WAL")
+        use_wal(database, patience_s=_BUSY_S)
         # Losing the last answers to a power cut costs only their repetition.
         database.execute("PRAGMA synchronous = NORMAL")
         database.execute(_SCHEMA)

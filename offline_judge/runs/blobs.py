@@ -11,6 +11,7 @@ from pathlib import Path
 from offline_judge.domain.base import text_hash
 from offline_judge.errors import StorageError
 from offline_judge.runs.atomic import full_error, storage_error, sync
+from offline_judge.sqlite import use_wal
 
 _BUSY_S = 10.0
 _SCHEMA = "CREATE TABLE IF NOT EXISTS blobs (hash TEXT PRIMARY KEY, content BLOB NOT NULL)"
@@ -116,7 +117,7 @@ class BlobStore:
             raise storage_error(error, self._path, run_id=self._path.parent.name) from error
         database = _connect(self._path, "mode=rw")
         try:
-            database.execute("PRAGMA journal_mode = WAL")
+            use_wal(database, patience_s=_BUSY_S)
             database.execute("PRAGMA synchronous = NORMAL")
             database.execute(_SCHEMA)
         except sqlite3.Error:

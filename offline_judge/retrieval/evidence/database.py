@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sqlite3
 import threading
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -19,9 +18,9 @@ from offline_judge.retrieval.evidence.schema import (
     VERSION,
     WORDS,
 )
+from offline_judge.sqlite import use_wal
 
 _BUSY_S = 30.0
-_WAL_TRIES, _WAL_PAUSE_S = 50, 0.1
 _FULL = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 _BUSY = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _CLOSED = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM, sqlite3.SQLITE_READONLY})
@@ -134,7 +133,7 @@ class Database:
                     remedy=f"Move it to another place: {self._aside()}",
                 )
             self._migrate(connection, version)
-        _use_wal(connection)
+        use_wal(connection, patience_s=_BUSY_S)
 
     def _migrate(self, connection: sqlite3.Connection, version: int) -> None:
         if version > VERSION:
@@ -196,19 +195,6 @@ def transaction(connection: sqlite3.Connection, kind: str = "IMMEDIATE") -> Iter
 def _identity(connection: sqlite3.Connection) -> tuple[int, int]:
     application = connection.execute("PRAGMA application_id").fetchone()[0]
     return application, connection.execute("PRAGMA user_version").fetchone()[0]
-
-
-def _use_wal(connection: sqlite3.Connection) -> None:
-    """Turn on the write-ahead log; SQLite does not wait by itself for others who open the file."""
-    for left in reversed(range(_WAL_TRIES)):
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError:
-            if not left:
-                raise
-            time.sleep(_WAL_PAUSE_S)
-        else:
-            return
 
 
 def _run(connection: sqlite3.Connection, script: str) -> None:
