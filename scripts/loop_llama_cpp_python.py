@@ -2,7 +2,6 @@
 
 # In: {"question", "response"} and, when it asks {"search", "limit"}, hits. Out: {"verdict", ...}.
 import json
-import math
 import sys
 from collections.abc import Mapping
 
@@ -51,7 +50,7 @@ def yes(turns: Turns) -> float:  # log-odds of Yes against No as the first token
 
 for row in sys.stdin:
     sample, queries, notes, known, read = json.loads(row), list[str](), list[str](), set[str](), []
-    for _ in range(3):
+    for number in range(3):
         query = line(turns := asked("query", {**sample, "notes": notes}), 24)
         if query in queries:
             turns = asked("query.again", {"forbidden": queries}, *turns, said(query))
@@ -64,16 +63,18 @@ for row in sys.stdin:
         known |= {hit["id"] for hit in hits}
         texts = [{**sample, "evidence": f"[{hit['id']}] {hit['text'][:1200]}"} for hit in hits]
         found = [(yes(turns := asked("relevance", text)), turns, text) for text in texts]
-        best, turns = max(found, key=lambda one: one[0])[:2]
+        best, turns, text = max(found, key=lambda one: one[0])
+        top = max([best, *(odds for odds, _, _ in read)])
+        near = [(best, text), *((odds, t) for odds, _, t in found if best > odds > top - 1.1)]
+        read += [(odds, yes(asks := asked("reflection", t)), asks) for odds, t in near]
+        if number == 2:  # nobody reads what follows
+            break
         summary = line(asked("relevance.summary", {}, *turns, said("Yes")), 64) if best >= 0 else ""
-        near = [(odds, asked("reflection", text)) for odds, _, text in found if odds > best - 1.1]
-        read += [(odds, yes(turns), turns) for odds, turns in near]
-        missing = line(asked("reflection.missing", {}, *read[-1][2], said("Yes")), 24)
+        missing = line(asked("reflection.missing", {}, *read[-len(near)][2], said("Yes")), 24)
         notes.append(f"searched: {query} | found: {summary or 'nothing'} | missing: {missing}")
-    if all(odds < 1.1 for odds, _, _ in read):
+    if not read:
         read.append((0.0, yes(turns := asked("knowledge", sample)), turns))
-    weights = [math.exp(2 * (odds - max(odds for odds, _, _ in read))) for odds, _, _ in read]
-    right = sum(w / (1 + math.exp(-one)) for w, (_, one, _) in zip(weights, read, strict=True))
-    verdict, leading = right >= sum(weights) / 2, read[weights.index(1.0)][2]
-    why = asked("reflection.rationale", {"cite": 1}, *leading, said("Yes" if verdict else "No"))
-    print(json.dumps({"verdict": verdict, "rationale": chat(why, 96, WHY)}), flush=True)
+    best = max(odds for odds, _, _ in read)
+    _, right, turns = max((one for one in read if one[0] >= best - 1.1), key=lambda one: one[1])
+    why = asked("reflection.rationale", {"cite": 1}, *turns, said("Yes" if right >= 0 else "No"))
+    print(json.dumps({"verdict": right >= 0, "rationale": chat(why, 96, WHY)}), flush=True)

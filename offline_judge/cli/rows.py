@@ -29,6 +29,10 @@ class JudgedRow(Protocol):
         """What the judge said; None where it is not scored."""
 
     @property
+    def calibrated_verdict(self) -> bool | None:
+        """The same read by the run's calibration; None where it has none."""
+
+    @property
     def probability(self) -> float | None:
         """Of `true` among the labels."""
 

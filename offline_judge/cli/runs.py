@@ -87,10 +87,13 @@ def show_run(session: Session, run_id: str, costs: bool) -> None:
     if not view.rows:
         return
     output.text()
-    columns = [output.Column(name) for name in ("sample", "label", "verdict")]
+    calibrated = view.manifest.calibration is not None
+    names = ("sample", "label", "verdict", *(("calibrated",) if calibrated else ()))
+    columns = [output.Column(name) for name in names]
     columns += [output.Column("probability", right=True), output.Column("outcome")]
     columns.append(output.Column("question"))
-    output.table(columns, (_cells(row) for row in view.rows[:SHOWN_ROWS]))
+    shown = (_cells(row, calibrated=calibrated) for row in view.rows[:SHOWN_ROWS])
+    output.table(columns, shown)
     more = len(view.rows) - SHOWN_ROWS
     if more > 0:
         session.diagnostics.hint(
@@ -109,10 +112,11 @@ def _show_costs(session: Session, run_id: str) -> None:
         show_costs(found)
 
 
-def _cells(row: JudgedRow) -> list[str]:
+def _cells(row: JudgedRow, *, calibrated: bool) -> list[str]:
     probability = "-" if row.probability is None else f"{row.probability:.2f}"
-    verdict = [truth(row.label), truth(row.verdict), probability, outcome(row)]
-    return [row.id, *verdict, shorten(row.question, 48)]
+    verdicts = [row.verdict, *((row.calibrated_verdict,) if calibrated else ())]
+    read = [truth(verdict) for verdict in (row.label, *verdicts)]
+    return [row.id, *read, probability, outcome(row), shorten(row.question, 48)]
 
 
 @runs.command("export")

@@ -36,6 +36,7 @@ class Row:
     response: str = "Astana"
     label: bool | None = None
     verdict: bool | None = True
+    calibrated_verdict: bool | None = None
     probability: float | None = 0.75
     outcome: Outcome = Outcome.SCORED
     reason: str = ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -127,6 +128,7 @@ def test_a_calibration_is_fitted_plotted_and_used(program: Program, tmp_path: Pa
     assert "calibrated agreement" in program.out
     program("runs", "show", "last")
     assert "platt, correct from 0.500, fitted on 12 samples of 6 questions" in program.out
+    assert re.search(r"sample +label +verdict +calibrated +probability", program.out)
     program("show", "last", "q0")
     assert "calibrated: " in program.out
     program("score", "last", "--resamples", "20")
