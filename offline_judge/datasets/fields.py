@@ -66,6 +66,17 @@ def map_hint(fields: Iterable[str], present: Collection[str]) -> str:
     return f"Did you mean `{' '.join(hints)}`?" if hints else ""
 
 
+def needed(columns: Mapping[str, Any], name: str) -> Any:
+    """The value of a column that a row must have, null included.
+
+    Raises:
+        ValueError: the row has no such column.
+    """
+    if name not in columns:
+        raise ValueError(f"`{name}` is missing")
+    return columns[name]
+
+
 def text_of(value: Any, field: str) -> str:
     """A question or a response; numbers are taken as they are written.
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
-from offline_judge.datasets.fields import label_of
+from offline_judge.datasets.fields import label_of, needed
 from offline_judge.datasets.forms.base import (
     Draft,
     Form,
@@ -56,7 +56,7 @@ class Evouna:
         if not systems:
             raise ValueError("no column `answer_X` of a system")
         key = content_hash([question])[:8]
-        reference = accepted(columns["golden_answer"])
+        reference = accepted(needed(columns, "golden_answer"))
         for system in systems:
             response = columns[_ANSWER + system]
             if response is None or response in _NOTHING:

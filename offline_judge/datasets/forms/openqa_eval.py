@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
-from offline_judge.datasets.fields import id_of, label_of, text_of
+from offline_judge.datasets.fields import id_of, label_of, needed, text_of
 from offline_judge.datasets.forms.base import (
     Draft,
     Form,
@@ -50,29 +50,29 @@ def _judged(row: Row) -> Draft:
     columns = row.columns
     number = id_of(columns.get("id"))
     said = [
-        columns[name].strip()
-        for name in columns
-        if name.startswith(_ANNOTATOR) and columns[name].strip()
+        value.strip()
+        for name, value in columns.items()
+        if name.startswith(_ANNOTATOR) and isinstance(value, str) and value.strip()
     ]
     return Draft(
         question=question_of(columns, "Question"),
         response=text_of(columns["Model answer"], "Model answer"),
         stem=number or "",
-        label=label_of(columns["Acceptable?"]),
+        label=label_of(needed(columns, "Acceptable?")),
         metadata={"question_id": number, "annotators": " ".join(said)},
     )
 
 
 def _predicted(row: Row) -> Draft:
     columns = row.columns
-    predicted = columns["prediction"]
+    predicted = needed(columns, "prediction")
     if isinstance(predicted, list):  # the best one comes first
         predicted = predicted[0] if predicted else None
     return Draft(
         id=id_of(columns.get("id")),
         question=question_of(columns),
         response=text_of(predicted, "prediction"),
-        reference=answers_of(columns["answer"], "answer"),
+        reference=answers_of(needed(columns, "answer"), "answer"),
     )
 
 

@@ -9,6 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from form_files import (
+    FILES,
+    FRESHQA,
+    HOTPOTQA,
+    ORIGINAL,
+    SIMPLIFIED,
+    write_file,
+)
 
 from offline_judge.datasets.forms.evouna import accepted
 from offline_judge.datasets.forms.signs import SIGNS
@@ -16,152 +24,9 @@ from offline_judge.datasets.readers import Loaded, read_samples
 from offline_judge.errors import DataError, UsageError
 from offline_judge.registry import FORMS
 
-AMBIGQA = [
-    {
-        "id": "71",
-        "question": "When did the lighthouse open?",
-        "annotations": [
-            {"type": "singleAnswer", "answer": ["1902", "in 1902"]},
-            {
-                "type": "multipleQAs",
-                "qaPairs": [
-                    {"question": "When did the first tower open?", "answer": ["1888"]},
-                    {"question": "When did the second tower open?", "answer": ["1902", " "]},
-                ],
-            },
-        ],
-        "nq_doc_title": "Lighthouse",
-        "viewed_doc_titles": ["Lighthouse"],
-    }
-]
-HOTPOTQA = [
-    {
-        "_id": "5a",
-        "question": "Which is older, the mill or the bridge?",
-        "answer": "the mill",
-        "type": "comparison",
-        "level": "hard",
-        "supporting_facts": [["Mill", 0]],
-        "context": [["Mill", ["Built in 1650."]]],
-    },
-    {"_id": "5b", "question": "Who owns it?", "context": []},
-]
-TRIVIAQA = {
-    "Domain": "Web",
-    "Data": [
-        {
-            "Answer": {
-                "Aliases": ["Lake Inari", "Inarijärvi", "Inari"],
-                "NormalizedAliases": ["lake inari", "inarijarvi"],
-                "Type": "WikipediaEntity",
-                "Value": "Inari",
-            },
-            "EntityPages": [],
-            "Question": "Which lake lies furthest north?",
-            "QuestionId": "tc_7",
-            "QuestionSource": "http://quiz.example/",
-            "SearchResults": [],
-        },
-        {"Question": "And the second?", "QuestionId": "tc_8"},
-    ],
-    "VerifiedEval": False,
-    "Version": 1.0,
-}
-SIMPLIFIED = {
-    "example_id": -12,
-    "question_text": "when was the ferry built",
-    "document_url": "https://wiki.example/Ferry",
-    "document_text": "<P> The ferry was built in 1931 . </P>",
-    "annotations": [
-        {
-            "long_answer": {"start_token": 0, "end_token": 9},
-            "short_answers": [{"start_token": 6, "end_token": 7}],
-            "yes_no_answer": "NONE",
-        },
-        {"long_answer": {}, "short_answers": [], "yes_no_answer": "YES"},
-        {
-            "long_answer": {},
-            "short_answers": [{"start_token": -1, "end_token": -1}],
-            "yes_no_answer": "NONE",
-        },
-    ],
-}
-ORIGINAL = {
-    **{key: SIMPLIFIED[key] for key in ("example_id", "question_text", "document_url")},
-    "document_html": "<P>The ferry was built in 1931.</P>",
-    "document_tokens": [
-        {"token": "<P>", "html_token": True},
-        {"token": "1931", "html_token": False},
-        {"token": "</P>", "html_token": True},
-    ],
-    "annotations": [
-        {"short_answers": [{"start_token": 0, "end_token": 3}], "yes_no_answer": "NONE"}
-    ],
-}
-FRESHQA = """\
-"Warning: a note, with a comma",,,,,,,,,,,
-,,,,,,,,,,,
-id,split,question,effective_year,next_review,false_premise,num_hops,fact_type,source,answer_0,\
-answer_1,note
-0,TEST,Who is mayor of Port Example?,2026,weekly,FALSE,one-hop,fast-changing,https://e.example,\
-Ana Lima,A. Lima,
-1,DEV,Why did the moon melt?,before 2022,occasionally,TRUE,one-hop,never-changing,,\
-It did not melt,,check
-"""
-EVOUNA = [
-    {
-        "question": "who drew the first map of the bay",
-        "golden_answer": "Ida Berg/I. Berg",
-        "answer_fid": "Ida Berg",
-        "judge_fid": True,
-        "answer_gpt4": "It was drawn by Olaf Lind.",
-        "judge_gpt4": False,
-        "answer_newbing": None,
-        "judge_newbing": None,
-        "improper": False,
-    },
-    {
-        "question": "when is the next tide",
-        "golden_answer": "soon",
-        "answer_fid": "now",
-        "judge_fid": None,
-        "improper": True,
-    },
-]
-OPENQA = (
-    "id\tQuestion\tModel answer\tAcceptable?\tannotator1\tannotator2\tannotator3\n"
-    '4\twho sang it\t"Blue Boat" is sung by Ida Berg\tYes\tYes\tNo\tYes\n'
-    "4\twho sang it\tUnknown.\tNo\tNo\tNo\t\n"
-    "5\twho wrote it\tIda\t\tYes\tNo\t\n"
-)
-NQ_OPEN = (
-    '{"question": "who built the ferry", "answer": ["Ida Berg", "Berg"]}\n'
-    '{"question": "who sank it", "answer": ["a storm"], "def_correct_predictions": ["storm"], '
-    '"answer_and_def_correct_predictions": ["a storm", "storm"]}\n'
-)
-
-
-def _file(folder: Path, name: str, content: Any) -> Path:
-    path = folder / name
-    text = content if isinstance(content, str) else json.dumps(content)
-    path.write_text(text, "utf-8")
-    return path
-
-
-FILES: dict[str, tuple[str, Any]] = {
-    "ambigqa": ("dev.json", AMBIGQA),
-    "evouna": ("NQ.json", EVOUNA),
-    "freshqa": ("fresh.csv", FRESHQA),
-    "hotpotqa": ("hotpot.json", HOTPOTQA),
-    "natural-questions": ("nq.jsonl", json.dumps(SIMPLIFIED) + "\n"),
-    "nq-open": ("open.jsonl", NQ_OPEN),
-    "openqa-eval": ("human.tsv", OPENQA),
-    "triviaqa": ("web.json", TRIVIAQA),
-}
-
 
 def _read(folder: Path, name: str, **options: Any) -> Loaded:
-    return read_samples(_file(folder, *FILES[name]), form=name, **options)
+    return read_samples(write_file(folder, *FILES[name]), form=name, **options)
 
 
 def test_every_form_is_tried_here_and_has_its_signs() -> None:
@@ -175,7 +40,7 @@ def test_ambigqa_accepts_what_any_annotator_accepted(tmp_path: Path) -> None:
     assert sample.metadata == {"nq_doc_title": "Lighthouse", "type": "mixed"}
 
 
-def test_hotpotqa_keeps_the_kind_and_reads_a_test_file(tmp_path: Path) -> None:
+def test_hotpotqa_keeps_the_kind_and_reads_a_testwrite_file(tmp_path: Path) -> None:
     first, second = _read(tmp_path, "hotpotqa", unanswered=True).samples
     assert (first.id, first.reference) == ("5a", ("the mill",))
     assert first.metadata == {"type": "comparison", "level": "hard"}
@@ -195,7 +60,7 @@ def test_triviaqa_in_json_lines(tmp_path: Path) -> None:
         "question_id": "tc_7",
         "answer": {"value": "Inari", "aliases": ["Lake Inari"], "normalized_value": "inari"},
     }
-    path = _file(tmp_path, "web.jsonl", json.dumps(row) + "\n")
+    path = write_file(tmp_path, "web.jsonl", json.dumps(row) + "\n")
     (sample,) = read_samples(path, form="triviaqa", unanswered=True).samples
     assert (sample.id, sample.reference) == ("tc_7", ("Inari", "Lake Inari"))
 
@@ -243,7 +108,7 @@ def test_freshqa_takes_a_column_of_model_responses(tmp_path: Path) -> None:
     lines = FRESHQA.splitlines()
     ends = ("", "", ",model_response", ",Ana Lima.", ",")
     text = "\n".join(line + end for line, end in zip(lines, ends, strict=True))
-    loaded = read_samples(_file(tmp_path, "f.csv", text), form="freshqa", skip_bad=True)
+    loaded = read_samples(write_file(tmp_path, "f.csv", text), form="freshqa", skip_bad=True)
     assert [sample.response for sample in loaded.samples] == ["Ana Lima."]
     assert loaded.problems == ("line 5: `model_response` is empty",)
 
@@ -274,7 +139,7 @@ def test_evouna_writes_nothing_as_words_too(tmp_path: Path) -> None:
         "judge_gpt4": "nan",
         "improper": False,
     }
-    loaded = read_samples(_file(tmp_path, "TQ.json", [row]), form="evouna")
+    loaded = read_samples(write_file(tmp_path, "TQ.json", [row]), form="evouna")
     assert [(sample.response, sample.label) for sample in loaded.samples] == [("Three.", None)]
     assert loaded.source.left_out == {"answers that `fid` did not give": 1}
 
@@ -307,7 +172,7 @@ def test_openqa_eval_reads_judgments_without_unquoting(tmp_path: Path) -> None:
 
 def test_openqa_eval_reads_predictions(tmp_path: Path) -> None:
     text = '{"question": "who", "answer": ["Ida", "I."], "prediction": ["Ida Berg", "Olaf"]}\n'
-    (sample,) = read_samples(_file(tmp_path, "fid.jsonl", text), form="openqa-eval").samples
+    (sample,) = read_samples(write_file(tmp_path, "fid.jsonl", text), form="openqa-eval").samples
     assert (sample.response, sample.reference) == ("Ida Berg", ("Ida", "I."))
 
 
@@ -325,7 +190,7 @@ def test_a_set_without_responses_says_how_to_get_them(tmp_path: Path, name: str)
 def test_another_sets_file_is_refused_and_recognised(
     tmp_path: Path, wanted: str, given: str
 ) -> None:
-    path = _file(tmp_path, *FILES[given])
+    path = write_file(tmp_path, *FILES[given])
     if wanted == given or (given == "hotpotqa" and wanted == "nq-open"):
         return  # a question with an answer fits both
     with pytest.raises(DataError) as caught:
@@ -339,13 +204,13 @@ def test_another_sets_file_is_refused_and_recognised(
 @pytest.mark.parametrize("name", sorted(set(FILES) - {"triviaqa", "freshqa"}))
 def test_the_plain_reader_recognises_a_public_set(tmp_path: Path, name: str) -> None:
     with pytest.raises(DataError) as caught:
-        read_samples(_file(tmp_path, *FILES[name]))
+        read_samples(write_file(tmp_path, *FILES[name]))
     assert f"This looks like --format {name}." in str(caught.value)
 
 
 def test_a_broken_row_is_named_by_its_entry(tmp_path: Path) -> None:
     rows = [*HOTPOTQA, {"_id": "5c", "question": ""}, {"_id": "5a", "question": "Again?"}]
-    path = _file(tmp_path, "h.json", rows)
+    path = write_file(tmp_path, "h.json", rows)
     loaded = read_samples(path, form="hotpotqa", unanswered=True, skip_bad=True)
     assert loaded.problems == (
         "entry 3: `question` is empty",
@@ -355,7 +220,7 @@ def test_a_broken_row_is_named_by_its_entry(tmp_path: Path) -> None:
 
 
 def test_a_file_cut_short_is_refused(tmp_path: Path) -> None:
-    path = _file(tmp_path, "h.json", json.dumps(HOTPOTQA)[:-20])
+    path = write_file(tmp_path, "h.json", json.dumps(HOTPOTQA)[:-20])
     with pytest.raises(DataError, match="cut short"):
         read_samples(path, form="hotpotqa", unanswered=True)
 
@@ -374,7 +239,7 @@ def test_a_mapping_and_a_form_exclude_one_another(tmp_path: Path) -> None:
 
 def test_an_unknown_form_gets_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="Did you mean `triviaqa`"):
-        read_samples(_file(tmp_path, *FILES["triviaqa"]), form="trivia-qa")
+        read_samples(write_file(tmp_path, *FILES["triviaqa"]), form="trivia-qa")
 
 
 @pytest.mark.parametrize("name", sorted(FILES))
