@@ -77,7 +77,7 @@ def open_labelled(run_id: str, labels: LabelFile | None, settings: Settings) -> 
     manifest, state = directory.manifest(), directory.state()
     if labels is None:
         return _with_own_labels(manifest, state)
-    given, sha256 = _read(labels)
+    given, sha256 = read_label_file(labels)
     where = str(labels.path)
 
     def in_data() -> Collection[str]:
@@ -102,7 +102,13 @@ def _with_own_labels(manifest: RunManifest, state: RunState) -> LabelledRun:
     return LabelledRun(manifest, _judged(state, own), counts)
 
 
-def _read(labels: LabelFile) -> tuple[LabelSet, str]:
+def read_label_file(labels: LabelFile) -> tuple[LabelSet, str]:
+    """What people said, and the hash of the file that says it.
+
+    Raises:
+        UsageError: the file's columns are mapped to fields that there are not.
+        DataError: the file cannot be used, or holds no labels.
+    """
     where = str(labels.path)
     if labels.form:
         loaded = read_samples(labels.path, form=labels.form, skip_bad=labels.skip_bad)
@@ -117,7 +123,8 @@ def _read(labels: LabelFile) -> tuple[LabelSet, str]:
         raise DataError(
             f"The file of labels is {error.found}.",
             where=where,
-            remedy="Name its form with --format, or write one object a line.",
+            remedy=f"Write one object a line: jq -c '.[]' {labels.path.name} > labels.jsonl. Of a "
+            "public set `score` and `calibrate` take the name of its form: --format NAME.",
         ) from None
     return found, file.sha256
 

@@ -11,12 +11,11 @@ from pydantic import ValidationError
 
 from offline_judge import wiring
 from offline_judge.datasets.readers import Loaded, read_samples
-from offline_judge.datasets.rows import DataFile
 from offline_judge.domain.sample import Sample
 from offline_judge.errors import DataError, UsageError
+from offline_judge.jobs.labelling import LabelFile, read_label_file
 from offline_judge.jobs.orders import Limits
 from offline_judge.labels.joining import join
-from offline_judge.labels.reading import read_labels
 from offline_judge.protocols import RunListener
 from offline_judge.settings import VERSION, Settings
 from offline_judge.studies.collecting import collect
@@ -147,7 +146,7 @@ def labelled(
 def _relabelled(
     samples: Sequence[Sample], path: Path, *, skip_bad: bool
 ) -> tuple[tuple[Sample, ...], list[str]]:
-    given = read_labels(DataFile(path).rows(), str(path), {}, skip_bad=skip_bad)
+    given, _ = read_label_file(LabelFile(path, skip_bad=skip_bad))
     names = {sample.id for sample in samples}
     found = join(given, names, lambda: names, str(path), skip_bad=skip_bad)
     notes = [

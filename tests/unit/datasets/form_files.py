@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-AMBIGQA = [
+AMBIGQA: list[dict[str, Any]] = [
     {
         "id": "71",
         "question": "When did the lighthouse open?",
@@ -24,7 +24,7 @@ AMBIGQA = [
         "viewed_doc_titles": ["Lighthouse"],
     }
 ]
-HOTPOTQA = [
+HOTPOTQA: list[dict[str, Any]] = [
     {
         "_id": "5a",
         "question": "Which is older, the mill or the bridge?",
@@ -36,7 +36,7 @@ HOTPOTQA = [
     },
     {"_id": "5b", "question": "Who owns it?", "context": []},
 ]
-TRIVIAQA = {
+TRIVIAQA: dict[str, Any] = {
     "Domain": "Web",
     "Data": [
         {
@@ -98,7 +98,7 @@ Ana Lima,A. Lima,
 1,DEV,Why did the moon melt?,before 2022,occasionally,TRUE,one-hop,never-changing,,\
 It did not melt,,check
 """
-EVOUNA = [
+EVOUNA: list[dict[str, Any]] = [
     {
         "question": "who drew the first map of the bay",
         "golden_answer": "Ida Berg/I. Berg",

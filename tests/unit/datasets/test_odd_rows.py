@@ -83,7 +83,7 @@ def _bad_rows(name: str, row: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _write(folder: Path, form: str, name: str, rows: list[dict[str, Any]]) -> Path:
     if name.endswith(TABLES):
-        lines = [",".join(cells) for cells in (rows[0].keys(), *(row.values() for row in rows))]
+        lines = [",".join(cells) for cells in (list(rows[0]), *(row.values() for row in rows))]
         return write_file(folder, name, "\n".join(lines))
     if name.endswith(".jsonl"):
         return write_file(folder, name, "".join(json.dumps(row) + "\n" for row in rows))

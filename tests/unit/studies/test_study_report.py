@@ -277,6 +277,15 @@ def test_labels_of_a_file_take_the_place_of_the_data_files(
     assert any("3 samples without a label" in note for note in found.about.notes)
 
 
+def test_an_array_of_labels_is_refused_with_a_remedy(settings: Settings, tmp_path: Path) -> None:
+    data, labels = write_data(tmp_path / "d.jsonl"), tmp_path / "labels.json"
+    labels.write_text('[{"id": "s0", "label": true}]')
+    with pytest.raises(DataError, match="one JSON array") as caught:
+        api.study_sage(api.StudyRequest(data, labels=labels, conditions=("direct",)), settings)
+    assert caught.value.where == str(labels)
+    assert "jq -c '.[]' labels.json" in caught.value.remedy
+
+
 def test_labels_of_unknown_samples_are_refused_or_counted(
     settings: Settings, tmp_path: Path
 ) -> None:
