@@ -131,7 +131,7 @@ class LabelCounts(Frozen):
         ties: Samples whose annotators are of two minds.
         several: Samples with more than one annotator.
         blank: Rows without a label.
-        unknown: Labels of no sample in the run's data, left out.
+        unknown: Labels of no sample known to be in the run's data, left out.
         not_taken_up: Labels of samples the run has not come to.
         bad_rows: Rows of the file of labels that were left out.
     """

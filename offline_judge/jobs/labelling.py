@@ -80,7 +80,7 @@ def open_labelled(run_id: str, labels: LabelFile | None, settings: Settings) -> 
     given, sha256 = read_label_file(labels)
     where = str(labels.path)
 
-    def in_data() -> Collection[str]:
+    def in_data() -> Collection[str] | None:
         return _ids_of_data(manifest, directory)
 
     joined = join(given, state.samples.keys(), in_data, where, skip_bad=labels.skip_bad)
@@ -129,14 +129,14 @@ def read_label_file(labels: LabelFile) -> tuple[LabelSet, str]:
     return found, file.sha256
 
 
-def _ids_of_data(manifest: RunManifest, directory: RunDirectory) -> Collection[str]:
-    """Ids of all samples of the run's data; none where the data is gone or another by now."""
+def _ids_of_data(manifest: RunManifest, directory: RunDirectory) -> Collection[str] | None:
+    """Ids of all samples of the run's data; None where the data is gone or another by now."""
     try:
         loaded = load_again(manifest, directory)
     except DataError:
-        return ()
+        return None
     same = loaded.source.sha256 == manifest.data.sha256
-    return [sample.id for sample in loaded.samples] if same else ()
+    return [sample.id for sample in loaded.samples] if same else None
 
 
 def _judged(state: RunState, labels: Mapping[str, bool]) -> tuple[JudgedSample, ...]:

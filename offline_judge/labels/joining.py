@@ -9,6 +9,11 @@ from offline_judge.errors import DataError
 from offline_judge.labels.reading import LabelSet
 
 _SHOWN = 5
+_UNTOLD = (
+    "The run's data file is gone or has changed, so it cannot be told which of them are of "
+    "samples that the run has not come to."
+)
+_PUT_BACK = "Put the data file back as it was; `offline-judge runs show RUN` names it."
 
 
 @dataclass(frozen=True)
@@ -18,7 +23,8 @@ class Joined:
     Attributes:
         labels: Sample id to label.
         not_taken_up: Labels of samples that are in the run's data, which it has not come to.
-        unknown: Ids of labels that are left out because the run's data has no such sample.
+        unknown: Ids of labels that are left out because the run's data has no such sample, or
+            cannot be asked any more.
         ties: Samples of the run whose annotators are of two minds.
     """
 
@@ -31,7 +37,7 @@ class Joined:
 def join(
     given: LabelSet,
     taken_up: Collection[str],
-    in_data: Callable[[], Collection[str]],
+    in_data: Callable[[], Collection[str] | None],
     where: str,
     *,
     skip_bad: bool = False,
@@ -41,8 +47,9 @@ def join(
     Args:
         given: What people said.
         taken_up: Ids of the samples that the run has taken up.
-        in_data: Ids of all samples of the run's data; asked only where a label has no sample
-            taken up, since a run under a limit leaves samples out.
+        in_data: Ids of all samples of the run's data, None where they are not known any more;
+            asked only where a label has no sample taken up, since a run under a limit leaves
+            samples out.
         where: The file of labels, for messages.
         skip_bad: Leave labels without a sample out.
 
@@ -52,17 +59,13 @@ def join(
     known = set(taken_up)
     ids = [*given.labels, *given.ties]
     strangers = [name for name in ids if name not in known]
-    coming = set(in_data()) - known if strangers else set()
+    data = in_data() if strangers else ()
+    coming = set(data or ())
     unknown = tuple(name for name in strangers if name not in coming)
     if len(strangers) == len(ids):
-        raise _nothing_shared(ids, unknown, known, where)
+        raise _nothing_shared(ids, unknown, known, where, told=data is not None)
     if unknown and not skip_bad:
-        raise DataError(
-            f"{len(unknown)} of {len(ids)} labels are of no sample of this run: {_named(unknown)}. "
-            f"{len(known - set(ids))} of its {len(known)} samples have no label.",
-            where=where,
-            remedy="Mend the ids, or leave those labels out with --skip-bad.",
-        )
+        raise _some_unknown(ids, unknown, known, where, told=data is not None)
     return Joined(
         labels={name: label for name, label in given.labels.items() if name in known},
         not_taken_up=len(strangers) - len(unknown),
@@ -71,8 +74,26 @@ def join(
     )
 
 
+def _some_unknown(
+    ids: list[str], unknown: tuple[str, ...], known: set[str], where: str, *, told: bool
+) -> DataError:
+    some = f"{len(unknown)} of {len(ids)} labels are of no sample"
+    bare = f"{len(known - set(ids))} of its {len(known)} samples have no label."
+    if not told:
+        return DataError(
+            f"{some} that this run has taken up: {_named(unknown)}. {_UNTOLD} {bare}",
+            where=where,
+            remedy=f"{_PUT_BACK} Or leave those labels out with --skip-bad.",
+        )
+    return DataError(
+        f"{some} of this run: {_named(unknown)}. {bare}",
+        where=where,
+        remedy="Mend the ids, or leave those labels out with --skip-bad.",
+    )
+
+
 def _nothing_shared(
-    ids: list[str], unknown: tuple[str, ...], known: Collection[str], where: str
+    ids: list[str], unknown: tuple[str, ...], known: set[str], where: str, *, told: bool
 ) -> DataError:
     if not known:
         return DataError("The run has not taken up any sample.", where=where)
@@ -84,9 +105,10 @@ def _nothing_shared(
         )
     return DataError(
         f"None of {len(ids)} labels belongs to one of the run's {len(known)} samples: labels are "
-        f"of {_named(ids)}; samples are {_named(list(known))}.",
+        f"of {_named(ids)}; samples are {_named(list(known))}.{'' if told else f' {_UNTOLD}'}",
         where=where,
-        remedy="Labels are joined by the sample's id: name its column with --map COLUMN=id.",
+        remedy="Labels are joined by the sample's id: name its column with --map COLUMN=id."
+        + ("" if told else f" {_PUT_BACK}"),
     )
 
 

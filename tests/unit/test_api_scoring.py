@@ -78,10 +78,25 @@ def test_labels_of_samples_beyond_a_limit_are_counted_and_no_error(
     request = quick(limited.manifest.run_id, labels)
     found = api.score(request, settings)
     assert (found.labels.labelled, found.labels.not_taken_up) == (4, COUNT - 4)
-    # Once the data is gone, nobody can tell those ids from mistakes.
-    data.unlink()
-    with pytest.raises(DataError, match="of no sample of this run"):
+
+
+@pytest.mark.parametrize("fate", ["gone", "changed"])
+def test_once_the_data_is_gone_nobody_can_tell_later_samples_from_mistakes(
+    settings: Settings, data: Path, tmp_path: Path, fate: str
+) -> None:
+    limited = api.run(direct(data, limit=4), settings)
+    labels = write_labels(tmp_path / "l.jsonl", {f"s{n}": n % 2 == 0 for n in range(COUNT)})
+    if fate == "gone":
+        data.rename(tmp_path / "moved.jsonl")
+    else:
+        write_data(data, 2)
+    request = quick(limited.manifest.run_id, labels)
+    with pytest.raises(DataError, match="gone or has changed, so it cannot be told") as caught:
         api.score(request, settings)
+    assert "Mend the ids" not in caught.value.remedy
+    assert "Put the data file back" in caught.value.remedy
+    found = api.score(replace(request, skip_bad=True), settings)
+    assert (found.labels.labelled, found.labels.unknown) == (4, COUNT - 4)
 
 
 def test_a_run_without_labels_says_where_to_name_them(settings: Settings, tmp_path: Path) -> None:

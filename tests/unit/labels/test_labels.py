@@ -146,6 +146,12 @@ def test_no_overlap_is_an_error_with_a_remedy(skip_bad: bool) -> None:
     assert "--map COLUMN=id" in caught.value.remedy
 
 
+def test_no_overlap_with_data_that_is_gone_does_not_blame_the_ids_alone() -> None:
+    with pytest.raises(DataError, match="cannot be told") as caught:
+        join(LabelSet({"1": True}), ["q1"], lambda: None, "f")
+    assert "Put the data file back" in caught.value.remedy
+
+
 def test_labels_of_later_samples_only_say_to_go_on() -> None:
     with pytest.raises(DataError, match="not come to yet"):
         joined({"later": True}, ["a"], ["a", "later"])
