@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import get_args
 
@@ -11,7 +10,8 @@ from pydantic import ValidationError
 
 from offline_judge.domain.calibration import Calibration
 from offline_judge.domain.strict_json import parse_row
-from offline_judge.errors import DataError, StorageError
+from offline_judge.errors import DataError
+from offline_judge.outfiles import write_output
 
 _VERSIONS = get_args(Calibration.model_fields["version"].annotation)
 _REMEDY = "Make it anew: offline-judge calibrate RUN --labels FILE --out FILE"
@@ -54,11 +54,4 @@ def write_calibration(path: Path, calibration: Calibration) -> None:
         StorageError: it could not be written; an old file is untouched.
     """
     content = json.dumps(calibration.model_dump(mode="json"), indent=2, allow_nan=False)
-    part = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        part.write_text(f"{content}\n", encoding="utf-8")
-        part.replace(path)
-    except OSError as error:
-        raise StorageError(f"Cannot write: {error.strerror}", where=str(path)) from error
-    finally:
-        part.unlink(missing_ok=True)
+    write_output(path, [f"{content}\n"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from offline_judge.cli.lazy import LazyGroup
 from offline_judge.cli.rows import JudgedRow, outcome, truth
 from offline_judge.cli.session import Session, output_options
 from offline_judge.cli.visible import shorten, visible
-from offline_judge.errors import StorageError
+from offline_judge.outfiles import write_output
 
 if TYPE_CHECKING:
     from offline_judge.api import RunListing
@@ -144,7 +143,7 @@ def export(session: Session, run_id: str, form: str | None, out: Path | None) ->
         for piece in pieces:
             output.write(visible(piece, lines=True) if output.is_terminal() else piece)
     else:
-        _write_file(out, pieces)
+        write_output(out, pieces)
         if session.json:
             output.document({"run": run_id, "file": out})
         session.diagnostics.note(f"Rows written to {out}")
@@ -153,21 +152,3 @@ def export(session: Session, run_id: str, form: str | None, out: Path | None) ->
             f"{sheet.defused:,} texts that a spreadsheet would compute begin with an apostrophe; "
             "--format jsonl has them as they are."
         )
-
-
-def _write_file(path: Path, pieces: Iterable[str]) -> None:
-    """Write a file whole or not at all; a device or a pipe is written to as it is."""
-    in_place = path.exists() and not path.is_file()
-    part = path if in_place else path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        # Lone surrogates have no UTF-8; an escape keeps the row.
-        with part.open("w", encoding="utf-8", errors="backslashreplace", newline="") as file:
-            file.writelines(pieces)
-            file.flush()
-        if not in_place:
-            part.replace(path)
-    except OSError as error:
-        raise StorageError(f"Cannot write: {error.strerror}", where=str(path)) from error
-    finally:
-        if not in_place:
-            part.unlink(missing_ok=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from offline_judge.domain.base import Frozen
 from offline_judge.errors import MissingDependencyError, StorageError
+from offline_judge.outfiles import make_output_folder, write_output
 from offline_judge.studies.costs import write_costs
 from offline_judge.studies.markdown import to_markdown
 from offline_judge.studies.plot import draw
@@ -38,15 +39,14 @@ def write_study(answer: Answer, folder: Path) -> tuple[list[Path], str]:
     }
     if answer.costs:
         texts[COSTS] = write_costs(answer.costs)
+    make_output_folder(folder)
+    for name, text in texts.items():
+        write_output(folder / name, [text])
+    written = [folder / name for name in texts]
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            (folder / name).write_text(text, "utf-8")
-        written = [folder / name for name in texts]
-        try:
-            return [*written, *draw(report, folder)], ""
-        except MissingDependencyError as error:
-            return written, str(error)
+        return [*written, *draw(report, folder)], ""
+    except MissingDependencyError as error:
+        return written, str(error)
     except OSError as error:
         raise StorageError(f"Cannot write: {error.strerror}", where=str(folder)) from error
 

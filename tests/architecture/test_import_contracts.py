@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "offline_judge"
 # What the command line may import; `__main__` starts it.
-OPEN_TO_CLI = {"__main__", "cli", "api", "domain", "errors", "settings"}
+OPEN_TO_CLI = {"__main__", "cli", "api", "domain", "errors", "outfiles", "settings"}
 
 
 def _contracts() -> list[dict[str, Any]]:

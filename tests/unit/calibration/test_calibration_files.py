@@ -93,6 +93,17 @@ def test_a_folder_that_is_not_there_is_told_and_nothing_left(tmp_path: Path) -> 
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("place", ["/", ".", "file/c.json"])
+def test_a_place_that_can_be_no_file_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(StorageError, match=r"Cannot write: .*a directory"):
+        write_calibration(Path(place), calibration())
+    assert [entry.name for entry in tmp_path.iterdir()] == ["file"]
+
+
 @pytest.mark.parametrize(
     "values",
     [

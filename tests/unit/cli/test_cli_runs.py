@@ -102,7 +102,7 @@ def test_rows_are_exported_as_csv_with_the_columns_of_all(cli: CommandLine, tmp_
     assert rows[0]["note"] == 'x,"y"\nz'
     assert rows[1]["extra"] == "\\ud800"
     assert rows[1]["verdict"] == ""
-    assert list(tmp_path.glob(".rows.csv*")) == []
+    assert list(tmp_path.glob(".*")) == []
 
 
 def test_an_export_that_fails_leaves_the_old_file(cli: CommandLine, tmp_path: Path) -> None:
@@ -115,7 +115,7 @@ def test_an_export_that_fails_leaves_the_old_file(cli: CommandLine, tmp_path: Pa
 
     assert cli("runs", "export", "last", "--out", "rows").code == 1
     assert (tmp_path / "rows").read_text() == "old"
-    assert len(list(tmp_path.glob("*rows*"))) == 1
+    assert list(tmp_path.glob(".*")) == []
 
 
 def test_an_export_into_a_missing_folder_names_it(cli: CommandLine) -> None:
@@ -123,6 +123,14 @@ def test_an_export_into_a_missing_folder_names_it(cli: CommandLine) -> None:
 
     assert cli("runs", "export", "last", "--out", "no/rows").code == 1
     assert "no/rows" in cli.err
+
+
+def test_an_export_below_a_file_is_an_error_and_no_crash(cli: CommandLine, tmp_path: Path) -> None:
+    exporting(cli)
+    (tmp_path / "file").touch()
+
+    assert cli("runs", "export", "last", "--out", "file/rows").code == 1
+    assert "Cannot write: Not a directory" in cli.err
 
 
 def test_json_and_csv_on_stdout_exclude_one_another(cli: CommandLine) -> None:
