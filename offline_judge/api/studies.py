@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from offline_judge.domain.costs import RunCosts
+    from offline_judge.errors import StorageError
     from offline_judge.protocols import RunListener
     from offline_judge.settings import Settings
     from offline_judge.studies.report import StudyReport
@@ -53,12 +54,21 @@ class StudyRequest:
 
 @dataclass(frozen=True)
 class StudyView:
-    """A report, as data and as Markdown, the files written, and what could not be written."""
+    """A report, and what became of writing it.
+
+    Attributes:
+        report: As data.
+        markdown: For people.
+        files: What was written.
+        problem: Why there is no plot, where there is none.
+        failure: Why it could not be written; the report is whole all the same.
+    """
 
     report: StudyReport
     markdown: str
     files: tuple[Path, ...] = ()
     problem: str = ""
+    failure: StorageError | None = None
 
 
 def study_sage(
@@ -67,10 +77,11 @@ def study_sage(
     """Compare `direct`, `reference`, `lexical`, `sage` and its ablations; goes on where it stopped.
 
     Each condition is a run of its own. The report's status tells how it ended: `completed`,
-    `limit` or `stopped`.
+    `limit` or `stopped`. That its files cannot be written after all is told in the view.
 
     Raises:
         DataError: no sample has a label, or a file cannot be read.
+        StorageError: the folder for its files cannot be made, or takes none.
         OfflineJudgeError: as `run`.
     """
     from offline_judge.jobs import Limits
@@ -90,12 +101,15 @@ def study_sage(
         gold=request.gold,
         threshold_from=request.threshold_from,
         limits=Limits(request.limit, request.minutes),
+        out=request.out,
     )
     return _view(study(asked, settings, listener), request.out)
 
 
 def study_report(path: Path, *, threshold_from: str = "", out: Path | None = None) -> StudyView:
     """The report on the scores of an earlier study, without its runs.
+
+    That its files cannot be written is told in the view.
 
     Args:
         path: The folder that study wrote, or its `scores.csv`.
@@ -126,8 +140,15 @@ def run_costs(run_id: str, settings: Settings) -> RunCosts:
 
 
 def _view(answer: Any, out: Path | None) -> StudyView:
+    from offline_judge.errors import StorageError
     from offline_judge.studies.markdown import to_markdown
     from offline_judge.studies.writing import write_study
 
-    files, problem = write_study(answer, out) if out is not None else ([], "")
-    return StudyView(answer.report, to_markdown(answer.report), tuple(files), problem)
+    view = StudyView(answer.report, to_markdown(answer.report))
+    if out is None:
+        return view
+    try:
+        files, problem = write_study(answer, out)
+    except StorageError as error:  # hours of judging are worth more than the files
+        return replace(view, failure=error)
+    return replace(view, files=tuple(files), problem=problem)

@@ -89,7 +89,9 @@ def sage(session: Session, /, **request: Any) -> None:
         if given:
             raise UsageError(f"--from-scores judges nothing and takes no {given[0]}.")
         again = {name: request[name] for name in ("threshold_from", "out")}
-        _report(session, api.study_report(from_scores, **again))
+        view = api.study_report(from_scores, **again)
+        _report(session, view)
+        _end(view)
         return
     if request["data"] is None:
         raise click.UsageError("Missing option '--data' (or '--from-scores').")
@@ -100,6 +102,14 @@ def sage(session: Session, /, **request: Any) -> None:
     _report(session, view)
     if view.report.about.status == "stopped":
         session.diagnostics.hint("The same command goes on.")
+    _end(view)
+
+
+def _end(view: StudyView) -> None:
+    """End with an error where the report could not be written, else by how the study ended."""
+    if view.failure is not None:
+        raise view.failure
+    if view.report.about.status == "stopped":
         click.get_current_context().exit(INTERRUPTED)
 
 

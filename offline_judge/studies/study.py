@@ -16,6 +16,7 @@ from offline_judge.errors import DataError, UsageError
 from offline_judge.jobs.labelling import LabelFile, read_label_file
 from offline_judge.jobs.orders import Limits
 from offline_judge.labels.joining import join
+from offline_judge.outfiles import make_output_folder
 from offline_judge.protocols import RunListener
 from offline_judge.settings import VERSION, Settings
 from offline_judge.studies.collecting import collect
@@ -45,6 +46,7 @@ class Question:
         gold: File of the passages that hold the answers.
         threshold_from: Scores of another study to fit thresholds on, `PATH[:N]`; "" for none.
         limits: Samples and minutes.
+        out: Folder for the answer, made before anything is judged; None makes none.
     """
 
     data: Path
@@ -57,6 +59,7 @@ class Question:
     gold: Path | None = None
     threshold_from: str = ""
     limits: Limits = field(default_factory=Limits)
+    out: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -73,6 +76,7 @@ def study(asked: Question, settings: Settings, listener: RunListener | None) -> 
 
     Raises:
         DataError: no sample has a label, or a file cannot be read.
+        StorageError: the folder for the answer cannot be made or takes no files.
         OfflineJudgeError: as a run.
     """
     # All that can be wrong with the arguments is told before hours of judging.
@@ -87,6 +91,8 @@ def study(asked: Question, settings: Settings, listener: RunListener | None) -> 
     )
     samples, notes = labelled(loaded, asked.labels, skip_bad=asked.skip_bad)
     conditions, skipped = possible(asked.conditions, samples)
+    if asked.out is not None:
+        make_output_folder(asked.out)
     work = Work(samples, loaded.source, conditions, asked.limits)
     conducted = conduct(work, settings, listener)
     collected = collect(conducted.runs, samples, settings, gold)

@@ -11,6 +11,7 @@ import pytest
 from cli_fakes import CommandLine, answering
 
 from offline_judge.domain.costs import RunCosts, StageCost
+from offline_judge.errors import StorageError
 from offline_judge.studies.report import About, StudyReport
 
 
@@ -27,6 +28,7 @@ class View:
     markdown: str = "# Study\n"
     files: tuple[Path, ...] = ()
     problem: str = ""
+    failure: StorageError | None = None
 
 
 def view(status: str = "completed", **more: Any) -> View:
@@ -86,6 +88,19 @@ def test_a_plot_that_cannot_be_drawn_is_a_warning(cli: CommandLine) -> None:
     cli.api.study_sage = answering(view(problem="no matplotlib"))
     assert cli("study", "sage", "--data", "d.jsonl").code == 0
     assert "warning: no matplotlib" in cli.err
+
+
+@pytest.mark.parametrize(
+    "given", [("--data", "d.jsonl", "--out", "o"), ("--from-scores", "old", "--out", "o")]
+)
+def test_a_report_that_cannot_be_written_is_printed_and_then_an_error(
+    cli: CommandLine, given: tuple[str, ...]
+) -> None:
+    failure = StorageError("Cannot write: No space left on device", where="o")
+    cli.api.study_sage = cli.api.study_report = answering(view("stopped", failure=failure))
+    cli("study", "sage", *given)
+    assert (cli.code, cli.out) == (1, "# Study\n")
+    assert "error: Cannot write: No space left on device" in cli.err
 
 
 def test_scores_are_reported_again_without_judging(cli: CommandLine) -> None:

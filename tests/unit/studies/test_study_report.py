@@ -18,7 +18,7 @@ from study_helpers import (
 
 from offline_judge import api, wiring
 from offline_judge.domain.scores import Interval
-from offline_judge.errors import DataError, UsageError
+from offline_judge.errors import DataError, StorageError, UsageError
 from offline_judge.settings import Settings
 from offline_judge.studies.costs import cheapest, condition_cost
 from offline_judge.studies.markdown import number, show, to_markdown
@@ -220,6 +220,31 @@ def test_a_study_is_written_without_texts_and_reported_again_without_runs(
     assert again.report == view.report
     assert again.markdown == view.markdown
     assert json.loads((out / "study.json").read_text())["samples"] == 8
+
+
+def test_a_folder_that_takes_no_files_is_told_before_anything_is_judged(
+    settings: Settings, tmp_path: Path
+) -> None:
+    out = tmp_path / "file"
+    out.touch()
+    request = api.StudyRequest(write_data(tmp_path / "d.jsonl"), conditions=("direct",), out=out)
+    with pytest.raises(StorageError, match="Cannot write") as caught:
+        api.study_sage(request, settings)
+    assert caught.value.where == str(out)
+    assert api.list_runs(settings) == []
+
+
+def test_a_report_outlives_a_folder_that_broke_meanwhile(
+    settings: Settings, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    (out / "scores.csv").mkdir(parents=True)  # in the way of a file
+    request = api.StudyRequest(write_data(tmp_path / "d.jsonl"), conditions=("direct",), out=out)
+    view = api.study_sage(request, settings)
+    assert view.report.samples == 8
+    assert view.files == ()
+    assert view.failure is not None
+    assert view.failure.where == str(out / "scores.csv")
 
 
 def test_gold_passages_are_followed_through_the_rounds(settings: Settings, tmp_path: Path) -> None:
