@@ -84,6 +84,8 @@ def main() -> int:
         )
     print(f"{settings.judge}, {settings.search}, {given.data.name}; {machine()}")
     print(view.markdown)
+    if view.failure is not None:
+        raise view.failure
     return 0
 
 

@@ -32,7 +32,7 @@ class StudyRequest:
         limit: Samples at most, in a fixed random order of questions.
         minutes: No further question is begun after this time.
         threshold_from: Scores of another study to fit thresholds on, `PATH[:N]`.
-        gold: JSONL or CSV of the passages that hold the answers, of those in the corpus.
+        gold: JSONL, CSV or TSV of the passages that hold the answers, of those in the corpus.
         out: Folder for report, figures, scores, costs and plot; None writes none.
     """
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from offline_judge.datasets.fields import text_of
+from offline_judge.datasets.rows import DataFile, Row, WrongShapeError
+from offline_judge.domain.columns import identifier
 from offline_judge.domain.events import AnyEvent, RoundFinished, SampleStarted, SearchFinished
 from offline_judge.errors import DataError
 
@@ -30,21 +31,27 @@ class Gold:
 
 
 def read_gold(path: Path) -> Gold:
-    """Read JSONL or CSV with `question` and `gold_passage_id` (or `passage_id`, `passage`, `gold`).
+    """Read rows of `question` and `gold_passage_id` (or `passage_id`, `passage`, `gold`).
+
+    The file is one that data may be in, too: JSONL, CSV or TSV, gzipped or not. JSON may have a
+    list of ids in a row.
 
     Raises:
         DataError: it cannot be read, or a row lacks one of the two.
     """
     passages: dict[str, set[str]] = {}
-    for line, row in enumerate(_rows(path), 1):
-        question = row.get("question") if isinstance(row, dict) else None
-        found = next((row[name] for name in _ID_COLUMNS if row.get(name)), None) if question else ""
-        if not question or not found:
-            raise DataError(
-                f"Row {line} has no `question` with a `gold_passage_id`.", where=str(path)
-            )
-        ids = found if isinstance(found, list) else [found]
-        passages.setdefault(str(question), set()).update(map(str, ids))
+    try:
+        for row in DataFile(path).rows():
+            question, ids = _gold(row)
+            passages.setdefault(question, set()).update(ids)
+    except WrongShapeError as error:
+        raise DataError(
+            f"The file of gold passages is {error.found}.",
+            where=str(path),
+            remedy=f"Write one object a line: jq -c '.[]' {path.name} > gold.jsonl",
+        ) from None
+    except ValueError as error:
+        raise DataError(f"Cannot read gold passages: {error}", where=str(path)) from None
     return Gold(passages)
 
 
@@ -87,14 +94,28 @@ def _first(
     return 0
 
 
-def _rows(path: Path) -> list[Any]:
+def _gold(row: Row) -> tuple[str, set[str]]:
+    """A row's question and the passages that hold its answer.
+
+    Raises:
+        ValueError: the row cannot be used.
+    """
     try:
-        text = path.read_text("utf-8")
-        if path.suffix.lower() == ".csv":
-            return list(csv.DictReader(text.splitlines()))
-        return [json.loads(line) for line in text.splitlines() if line.strip()]
-    except (OSError, UnicodeDecodeError, ValueError, csv.Error) as error:
-        raise DataError(f"Cannot read gold passages: {error}", where=str(path)) from error
+        if row.problem:
+            raise ValueError(row.problem)
+        question = text_of(row.columns.get("question"), "question")
+        given = (row.columns.get(name) for name in _ID_COLUMNS)
+        for ids in (_ids(value) for value in given):
+            if ids:
+                return question, ids
+        raise ValueError("`gold_passage_id` is missing")
+    except ValueError as error:
+        raise ValueError(f"{row.place}: {error}") from None
+
+
+def _ids(value: Any) -> set[str]:
+    found = (identifier(one) for one in (value if isinstance(value, list) else [value]))
+    return {one for one in found if one is not None}
 
 
 def _normal(question: str) -> str:

@@ -265,7 +265,7 @@ def test_a_gold_file_without_passages_is_refused_before_judging(
     gold = tmp_path / "gold.jsonl"
     gold.write_text('{"question": "Which?"}\n')
     request = api.StudyRequest(write_data(tmp_path / "d.jsonl"), gold=gold)
-    with pytest.raises(DataError, match="Row 1"):
+    with pytest.raises(DataError, match="line 1: `gold_passage_id` is missing"):
         api.study_sage(request, settings)
     assert api.list_runs(settings) == []
 
