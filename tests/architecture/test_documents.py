@@ -44,6 +44,13 @@ def test_the_readme_and_the_help_agree_on_exit_codes() -> None:
     assert [int(code) for code in rows] == [int(code) for code, _ in EXIT_CODES]
 
 
+def test_the_readme_says_of_which_scripts_the_output_is_kept() -> None:
+    text = (ROOT / "README.md").read_text("utf-8")
+    kept = {path.stem for path in (ROOT / "docs" / "figures").iterdir()}
+    said = text.partition("[docs/figures](docs/figures) has the output of ")[2].split(". ")[0]
+    assert set(re.findall(r"bench_(\w+)\.py", said)) == kept
+
+
 def test_the_changelog_has_the_version_that_is_built() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["version"]
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")

@@ -17,8 +17,9 @@ class SageOptions(Frozen):
         refine: Write queries; off searches the question itself in every round (the paper's
             ablation "no refinement").
         sufficiency: Stop when a round's evidence settles the response (off, as in the paper).
-        single_pass: One search with the question itself and one reading; no queries, summaries or
-            reflections. A control, not a part of the paper.
+        single_pass: One round: a search with the question itself, and the response read once
+            against the likely ones of its passages. No queries, summaries or notes of what is
+            missing. A control, not a part of the paper.
         rationale: Whether the judge says why.
     """
 
