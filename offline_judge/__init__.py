@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from offline_judge.api import (
+        AskOptions,
         RunListing,
         RunRequest,
         RunView,
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _PLACES = {
+    "AskOptions": "api:AskOptions",
     "OfflineJudgeError": "errors:OfflineJudgeError",
     "RunListener": "protocols:RunListener",
     "RunListing": "api:RunListing",
@@ -47,6 +49,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "AskOptions",
     "OfflineJudgeError",
     "RunListener",
     "RunListing",

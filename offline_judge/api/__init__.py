@@ -43,6 +43,7 @@ from offline_judge.api.studies import (
     study_sage,
 )
 from offline_judge.api.views import (
+    AskOptions,
     AskView,
     ModelView,
     OwnPassage,
@@ -53,6 +54,7 @@ from offline_judge.api.views import (
 )
 
 __all__ = [
+    "AskOptions",
     "AskView",
     "ConfigView",
     "EvidenceQuery",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from offline_judge.api.derived import judged_before
 from offline_judge.api.scoring import run_shortfalls
-from offline_judge.api.views import AskView, RunListing, RunRequest, RunView, SampleView
+from offline_judge.api.views import AskOptions, AskView, RunListing, RunRequest, RunView, SampleView
 
 if TYPE_CHECKING:
     from offline_judge.domain.calibration import Calibration
@@ -85,17 +85,27 @@ def ask(
     *,
     method: str,
     settings: Settings,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Any] | AskOptions | None = None,
     listener: RunListener | None = None,
 ) -> AskView:
     """Judge one response, as a run of one sample whose data file lies in its directory.
+
+    Args:
+        question: What was asked.
+        response: What is judged.
+        method: Name in the method registry.
+        settings: Judge, search and where runs are.
+        options: The method's own options; or these and a calibration.
+        listener: Told each step as it happens.
 
     Raises:
         OfflineJudgeError: as `run`.
     """
     from offline_judge import jobs
 
-    asked = jobs.Question(question, response, method, options or {})
+    how = options if isinstance(options, AskOptions) else AskOptions(options or {})
+    calibration = _calibration(how.calibration)
+    asked = jobs.Question(question, response, method, how.options, calibration)
     run_id, sample_id = jobs.ask(asked, settings, listener)
     found = show(run_id, sample_id, settings)
     return AskView(found.row, found.sample, found.events, load_run(run_id, settings))

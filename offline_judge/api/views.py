@@ -51,6 +51,19 @@ class RunRequest:
 
 
 @dataclass(frozen=True)
+class AskOptions:
+    """How one response is judged.
+
+    Attributes:
+        options: The method's own options.
+        calibration: A calibration file, by which the judgment is read a second way.
+    """
+
+    options: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Path | None = None
+
+
+@dataclass(frozen=True)
 class OwnPassage:
     """A passage that a person adds to a sample's evidence. `date` is ISO 8601, whole or in part."""
 

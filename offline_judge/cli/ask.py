@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from offline_judge.cli import output
-from offline_judge.cli.run import read_options
+from offline_judge.cli.run import calibration_option, read_options
 from offline_judge.cli.session import Session, judge_options, output_options
 
 if TYPE_CHECKING:
@@ -54,11 +55,17 @@ class StepListener:
 @click.argument("response")
 @click.option("--method", default="sage", show_default=True, help="How to judge.")
 @click.option("-o", "--option", "options", multiple=True, metavar="KEY=VALUE", help="Of METHOD.")
+@calibration_option
 @judge_options
 @output_options
 @click.pass_obj
 def ask(
-    session: Session, question: str, response: str, method: str, options: tuple[str, ...]
+    session: Session,
+    question: str,
+    response: str,
+    method: str,
+    options: tuple[str, ...],
+    calibration: Path | None,
 ) -> None:
     """Judge whether RESPONSE answers QUESTION correctly, step by step."""
     import time
@@ -68,7 +75,7 @@ def ask(
     from offline_judge.cli.screens import PlainScreen
     from offline_judge.cli.steps import Steps
 
-    chosen = read_options(options)
+    how = api.AskOptions(read_options(options), calibration)
     # Steps go to stdout line by line; a bar on the same terminal would fight with them.
     screen = PlainScreen(session.diagnostics, time.monotonic)
     with Display(session.diagnostics, screen=screen) as display:
@@ -78,7 +85,7 @@ def ask(
             response,
             method=method,
             settings=session.settings(),
-            options=chosen,
+            options=how,
             listener=listener,
         )
     if listener.broken is not None:

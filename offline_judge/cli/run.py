@@ -25,6 +25,12 @@ limit_option = click.option(
     "--limit", type=click.IntRange(min=1), metavar="N", help="Stop after N samples."
 )
 
+calibration_option = click.option(
+    "--calibration",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Read verdicts by it, too; made by `calibrate`.",
+)
 
 fail_under_option = click.option(
     "--fail-under",
@@ -124,12 +130,7 @@ def _scalar(raw: str) -> Any:
 @limit_option
 @minutes_option
 @click.option("-o", "--option", "options", multiple=True, metavar="KEY=VALUE", help="Of METHOD.")
-@click.option(
-    "--calibration",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Read verdicts by it, too; made by `calibrate`.",
-)
+@calibration_option
 @fail_under_option
 @judge_options
 @output_options

@@ -80,7 +80,9 @@ def ask(asked: Question, settings: Settings, listener: RunListener | None) -> tu
         if not str(getattr(asked, name)).strip():
             raise UsageError(f"The {name} is empty.", remedy="Both are needed to judge.")
     content, loaded = one_row({"question": asked.question, "response": asked.response})
-    order = Order(method=asked.method, options=asked.options, files={ASKED: content})
+    order = Order(
+        asked.method, asked.options, files={ASKED: content}, calibration=asked.calibration
+    )
     return begin_loaded(order, loaded, settings, listener), loaded.samples[0].id
 
 

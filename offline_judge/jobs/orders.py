@@ -73,9 +73,10 @@ class DataFile:
 
 @dataclass(frozen=True)
 class Question:
-    """One question with one response, and how to judge it."""
+    """One question with one response, and how to judge it; other fields as of `Order`."""
 
     question: str
     response: str
     method: str
     options: Mapping[str, Any] = field(default_factory=dict)
+    calibration: Calibration | None = None

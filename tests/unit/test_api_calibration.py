@@ -65,6 +65,25 @@ def test_a_threshold_is_fitted_and_the_next_run_read_by_it(
     assert row["calibrated_probability"] == pytest.approx(0.7)
 
 
+def test_one_answer_is_read_by_a_calibration_too(
+    run_id: str, settings: Settings, tmp_path: Path
+) -> None:
+    out = tmp_path / "c.json"
+    fitted = api.calibrate(quick(run_id), out, settings)
+    plain = {"rationale": False}
+
+    def ask(options: Any, judge: Settings = settings) -> api.AskView:
+        return api.ask("What is 0?", "It is 1.", method="direct", settings=judge, options=options)
+
+    view = ask(api.AskOptions(plain, out))
+    assert view.run.manifest.calibration == fitted.calibration
+    assert (view.row.verdict, view.row.calibrated_verdict) == (True, False)
+    assert view.row.calibrated_probability == pytest.approx(0.7)
+    assert ask(plain).row.calibrated_verdict is None
+    with pytest.raises(RunChangedError, match="weights"):
+        ask(api.AskOptions(plain, out), replace(settings, judge="scripted"))
+
+
 @pytest.mark.parametrize("kind", ["isotonic", "platt"])
 def test_maps_bring_the_probability_near_how_often_it_is_right(
     run_id: str, settings: Settings, tmp_path: Path, kind: str

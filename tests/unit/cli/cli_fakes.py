@@ -94,6 +94,14 @@ class Request:
     fail_under: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class Options:
+    """How one response is judged."""
+
+    options: dict[str, Any]
+    calibration: Path | None
+
+
 def manifest(
     run_id: str = "20260101-a", method: str = "sage", parent: Parent | None = None
 ) -> RunManifest:
@@ -126,10 +134,14 @@ def view(status: str = "completed", rows: Iterable[Row] = (Row("q1"),), **more: 
     return View(manifest(), summary(status, **more), tuple(rows))
 
 
-def one_sample(text: str = "Astana") -> OneSample:
+def one_sample(text: str = "Astana", **reading: Any) -> OneSample:
     sample = Sample(id="q1", question=f"Which capital? {text}", response=text)
     judgment = Judgment(
-        verdict=True, probability=0.75, rationale=text, evidence_state=EvidenceState.NONE_FOUND
+        verdict=True,
+        probability=0.75,
+        rationale=text,
+        evidence_state=EvidenceState.NONE_FOUND,
+        **reading,
     )
     events: tuple[AnyEvent, ...] = (
         SampleStarted(sample_id="q1", sample=sample),
@@ -155,6 +167,7 @@ class CommandLine:
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         fake: Any = ModuleType("offline_judge.api")
         fake.RunRequest = Request
+        fake.AskOptions = Options
         self.api = fake
         self._capsys = capsys
         monkeypatch.setitem(sys.modules, "offline_judge.api", self.api)

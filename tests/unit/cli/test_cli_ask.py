@@ -8,6 +8,7 @@ import pytest
 from cli_fakes import (
     HOSTILE,
     CommandLine,
+    Options,
     answering,
     one_sample,
 )
@@ -24,9 +25,9 @@ def cli(
     return CommandLine(monkeypatch, capsys)
 
 
-def ask_that_tells(text: str) -> Any:
+def ask_that_tells(text: str, **reading: Any) -> Any:
     def ask(*_: Any, listener: RunListener, **__: Any) -> Any:
-        sample = one_sample(text)
+        sample = one_sample(text, **reading)
         listener.phase("load")
         for event in sample.events:
             listener.event(event)
@@ -61,10 +62,19 @@ def test_ask_passes_its_options_on(cli: CommandLine) -> None:
         return one_sample()
 
     cli.api.ask = ask
-    cli("ask", "Q", "R", "--method", "direct", "-o", "a=1")
+    cli("ask", "Q", "R", "--method", "direct", "-o", "a=1", "--calibration", "c.json")
 
-    assert (given["question"], given["response"]) == ("Q", "R")
-    assert (given["method"], given["options"]) == ("direct", {"a": 1})
+    assert (given["question"], given["response"], given["method"]) == ("Q", "R", "direct")
+    assert given["options"] == Options({"a": 1}, Path("c.json"))
+
+
+def test_ask_tells_both_readings(cli: CommandLine) -> None:
+    reading = {"calibrated_verdict": False, "calibrated_probability": 0.41}
+    cli.api.ask = ask_that_tells("Astana", **reading)
+
+    assert cli("ask", "Q", "R", "--calibration", "c.json").code == 0
+    assert "verdict: true (probability of true 0.75" in cli.out
+    assert "calibrated: false (probability of true 0.41)" in cli.out
 
 
 def test_json_of_ask_is_one_document_and_nothing_else(cli: CommandLine) -> None:
