@@ -22,8 +22,9 @@ class Scope:
         date_from: Only documents of this day or later, ISO 8601, "" for no limit.
         date_to: Only documents of this day or earlier, ISO 8601, "" for no limit.
         max_age_days: Only what was found at most so many days ago; 0 for no limit.
-        as_written: Only a query of the very same letters is the same; for a provider of which one
-            must not see in its answers whether they were kept.
+        as_written: Only a query of the very same letters is the same; for a provider that other
+            letters may make find something else, and of which one must not see in its answers
+            whether they were kept.
     """
 
     locale: str = ""
