@@ -15,7 +15,7 @@ from offline_judge.errors import (
     WeightsError,
 )
 from offline_judge.protocols import SearchProvider
-from offline_judge.wiring.embedders import open_embedder
+from offline_judge.wiring.embedders import embedder_space, open_embedder
 
 if TYPE_CHECKING:
     from offline_judge.protocols import Embedder, RunListener
@@ -121,10 +121,12 @@ def _remembering(provider: SearchProvider, settings: Settings, words: Words) -> 
         raise
     # One thread, which then really is the one that stands back.
     alone = replace(settings, threads=1)
-    behind = EmbeddingBehind(settings.evidence_path, lambda: _embedder_if_here(alone))
+    behind = EmbeddingBehind(
+        settings.evidence_path, lambda: embedder_space(alone), lambda: _embedder_if_here(alone)
+    )
     # What a corpus finds must not depend on what somebody searched in other letters before, and
-    # other letters do find other passages: an embedder that knows capitals puts a question asked
-    # without them some .05 of cosine away, and to the word index the two forms of sigma are two letters.
+    # other letters do find other passages: E5 puts a question without its capitals some .05 of
+    # cosine away, and to the word index the two forms of sigma are two letters.
     scope = replace(search_scope(settings), as_written=provider.name in _ON_THIS_MACHINE)
     voices = Voices(words.progress, words.fault)
     remembered = RememberingSearch(provider, record, scope, behind, voices)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from offline_judge.retrieval.evidence.vectors import VectorTable
 
 OpenEmbedder = Callable[[], "Embedder | None"]
+FindSpace = Callable[[], tuple[str, int] | None]
 
 _INDEX_FROM = 1000
 """Vectors that wait for Chroma before it is opened for them: opening costs seconds of a core."""
@@ -34,11 +35,13 @@ class EmbeddingBehind:
 
     Args:
         folder: Of the evidence record, which the thread opens for itself.
+        find_space: Id and dimension of the embedder, without opening it; None where there is none.
         open_embedder: Called in the thread, once there is something to embed.
     """
 
-    def __init__(self, folder: Path, open_embedder: OpenEmbedder) -> None:
+    def __init__(self, folder: Path, find_space: FindSpace, open_embedder: OpenEmbedder) -> None:
         self._folder = folder
+        self._find_space = find_space
         self._open_embedder = open_embedder
         self._news = threading.Event()
         self._ending = threading.Event()
@@ -48,7 +51,7 @@ class EmbeddingBehind:
         self._thread: threading.Thread | None = None
 
     def wake(self) -> None:
-        """Passages were recorded. Starts the thread at the first call."""
+        """Passages were recorded, or may have been before. Starts the thread at the first call."""
         self._news.set()
         with self._lock:  # several lanes may have recorded at once
             if self._thread is None and not self._ending.is_set():
@@ -83,16 +86,21 @@ class EmbeddingBehind:
         # Here and below: what takes a run a tenth of a second to import is imported in the thread.
         from offline_judge.retrieval.evidence.vectors import Space, VectorTable
 
+        space = self._find_space()
+        if space is None:
+            return
         record = Record(self._folder)
         embedder = None
         try:
-            embedder = self._open_embedder()
-            if embedder is None:
-                return
-            table = VectorTable(record, Space(embedder.id, embedder.dimension))
+            table = VectorTable(record, Space(*space))
             while not self._stopped.is_set():
                 self._news.clear()
-                self._embed(table, embedder)
+                if embedder is None and table.missing_count():
+                    embedder = self._open_embedder()
+                    if embedder is None:
+                        return
+                if embedder is not None:
+                    self._embed(table, embedder)
                 self._index(table)
                 if self._ending.is_set():
                     return
