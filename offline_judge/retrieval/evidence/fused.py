@@ -29,9 +29,9 @@ WORD_WEIGHT = 0.05
 rank fusion finds less than the vectors alone."""
 
 _ANY = Filters()
-_DAY = "CAST(replace(substr(date || '-01-01', 1, 10), '-', '') AS INTEGER)"
 _CANDIDATES = 100
 _LISTED = 50_000  # a filter that lets more passages through is not spelled out in SQL
+_MORE = 20  # times as many hits by words are looked at, as long as a filter leaves too few
 _LATE = 8  # passages embedded while a query waits, because only their words were known
 
 
@@ -142,9 +142,13 @@ class RecordSearch:
             # Without the plus SQLite asks the index once for each number: half a millisecond each.
             chosen = "AND +rowid IN (SELECT value FROM json_each(?))"
             return dict(database.rows(f"{sql} {chosen} {order}", (match, listed, count)))
-        rows = database.rows(f"{sql} {order}", (match, 20 * count))
-        kept = [row for row in rows if row[0] < len(allowed) and allowed[row[0]]]
-        return dict(kept[:count])
+        fetch = _MORE * count
+        while True:
+            rows = database.rows(f"{sql} {order}", (match, fetch))
+            kept = [row for row in rows if row[0] < len(allowed) and allowed[row[0]]]
+            if len(kept) >= count or len(rows) < fetch:
+                return dict(kept[:count])
+            fetch *= _MORE
 
     def _similarity(
         self,
@@ -222,7 +226,7 @@ def _latest_place(record: Record, passage: int, filters: Filters) -> tuple[Any, 
             conditions.append(f"source {word} ({','.join('?' * len(names))})")
             values += names
     if filters.dated:
-        conditions.append(f"date GLOB '[0-9][0-9][0-9][0-9]*' AND {_DAY} BETWEEN ? AND ?")
+        conditions.append("day_number(date) BETWEEN ? AND ?")
         values += filters.days
     rows = record.database.rows(
         f"{PLACE}, places.found_at FROM places JOIN passages ON passage = passages.id "

@@ -10,8 +10,8 @@ from offline_judge.errors import SearchError
 from offline_judge.protocols import SearchProvider
 
 _EVERY = 3
-"""Each third rank is the memory's, while it has one, and each that the provider leaves: its passages
-come from other sources and their scores cannot be compared with the provider's."""
+"""Each third rank is the memory's, and each that the provider leaves: its passages come from other
+sources and their scores cannot be compared with the provider's."""
 
 
 class OfflineSearch:
