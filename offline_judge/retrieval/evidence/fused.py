@@ -32,7 +32,8 @@ _ANY = Filters()
 _CANDIDATES = 100
 _LISTED = 50_000  # a filter that lets more passages through is not spelled out in SQL
 _MORE = 20  # times as many hits by words are looked at, as long as a filter leaves too few
-_LATE = 8  # passages embedded while a query waits, because only their words were known
+_LATE = 8  # passages embedded while a query waits, because only their words were known: so many or
+_LATE_MOST = 100  # as many as are to be found, up to so many
 
 
 class Nearest(Protocol):
@@ -101,7 +102,8 @@ class RecordSearch:
             vector = self._embed(query)
             cosines = self._by_vectors(vector, fetch, allowed)
             bm25 = words.result()
-            similarity = self._similarity(vector, cosines, bm25, terms)
+            late = min(max(_LATE, limit), _LATE_MOST)
+            similarity = self._similarity(vector, cosines, bm25, terms, late)
             largest = max(bm25.values(), default=0.0) or 1.0
             scores = {
                 number: value + WORD_WEIGHT * bm25.get(number, 0.0) / largest
@@ -156,13 +158,24 @@ class RecordSearch:
         cosines: dict[int, float],
         bm25: dict[int, float],
         terms: Sequence[str],
+        late: int,
     ) -> dict[int, float]:
+        """Cosines; of hits by words that have none, the share of the query's words in them.
+
+        Such a share is no measure beside cosines, so no hit passes one of better words by it.
+        """
         if query is None or self._nearest is None or not cosines:
             return self._shared_words(list(bm25), terms)
         wanted = [number for number in bm25 if number not in cosines]
-        found = self._nearest.cosines(query, np.array(wanted, np.int64))
-        late = [number for number in wanted if number not in found][:_LATE]
-        return cosines | found | self._embed_late(query, late)
+        known = cosines | self._nearest.cosines(query, np.array(wanted, np.int64))
+        missing = [number for number in wanted if number not in known]
+        known |= self._embed_late(query, missing[:late])
+        left = [number for number in missing if number not in known]
+        if not left:
+            return known
+        least = min((known[number] for number in bm25 if number in known), default=1.0)
+        shares = self._shared_words(left, terms)
+        return known | {number: min(share, least) for number, share in shares.items()}
 
     def _embed_late(self, query: NDArray[np.float32], passages: list[int]) -> dict[int, float]:
         """Cosines of passages that were not embedded yet, whose vectors are kept."""
@@ -184,9 +197,9 @@ class RecordSearch:
 
     def _shared_words(self, passages: Sequence[int], terms: Sequence[str]) -> dict[int, float]:
         """Share of the query's terms that each passage holds."""
-        marks = ",".join("?" * len(passages))
         rows = self._record.database.rows(
-            f"SELECT id, title, text FROM passages WHERE id IN ({marks})", passages
+            "SELECT id, title, text FROM passages WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(passages)),),
         )
         wanted = set(terms)
         return {

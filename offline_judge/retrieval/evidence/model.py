@@ -114,8 +114,8 @@ class Found(Frozen):
         number: The passage's number in the record.
         passage: As it was found the last time.
         score: What it is ranked by.
-        similarity: Cosine with the query, or the share of the query's words in it where no
-            vector is at hand; 0 to 1.
+        similarity: Cosine with the query; where no vector is at hand, the share of the query's
+            words in it, but no more than the least cosine of hits with better words. 0 to 1.
         found_at: When a search found it the last time; UTC, ISO 8601.
     """
 

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Literal
 
+import numpy as np
 import pytest
 from evidence_parts import hits, passage, question
+from numpy.typing import NDArray
 
+from offline_judge.errors import BackendError
+from offline_judge.retrieval.embedding.hashing import HashingEmbedder
 from offline_judge.retrieval.evidence import fused
 from offline_judge.retrieval.evidence.fused import RecordSearch
 from offline_judge.retrieval.evidence.model import Filters
 from offline_judge.retrieval.evidence.record import Record
+from offline_judge.retrieval.evidence.vectors import Space, VectorTable, embed_missing
+
+Kind = Literal["query", "passage"]
 
 
 @pytest.fixture
@@ -68,3 +76,37 @@ def test_a_wide_filter_loses_no_hit_by_words(
     kept = [passage(f"kept{n}", f"Lima {n}" + " and more" * 9, source="in") for n in range(20)]
     record.keep(question("Lima"), hits(*kept), limit=20)
     assert len(found(record, "Lima", 5, Filters(sources=("in",)))) == 5
+
+
+class Failing(HashingEmbedder):
+    """Embeds queries only."""
+
+    def embed(self, texts: Sequence[str], *, kind: Kind) -> NDArray[np.float32]:
+        if kind == "passage":
+            raise BackendError("The engine broke.")
+        return super().embed(texts, kind=kind)
+
+
+@pytest.mark.parametrize(
+    ("embedder", "limit", "most"),
+    [(HashingEmbedder(), 20, 100), (HashingEmbedder(), 60, 10), (Failing(), 60, 100)],
+    ids=["embedded while it waits", "more than that", "the embedder fails"],
+)
+def test_hits_by_words_without_vectors_stand_before_unrelated_passages_with_one(
+    record: Record,
+    monkeypatch: pytest.MonkeyPatch,
+    embedder: HashingEmbedder,
+    limit: int,
+    most: int,
+) -> None:
+    monkeypatch.setattr(fused, "_LATE_MOST", most)
+    record.add_passages(passage(n, f"Cats purr {n} times a day") for n in range(200))
+    table = VectorTable(record, Space(embedder.id, embedder.dimension))
+    embed_missing(table, HashingEmbedder(), limit=200)
+    record.add_passages(passage(f"lima{n}", f"Lima, capital of Peru, {n}") for n in range(60))
+    search = RecordSearch(record, embedder)
+    found = search.find("What is the capital of Peru?", limit=limit)
+    search.close()
+    assert len(found) == limit
+    assert all(one.passage.id.startswith("plima") for one in found)
+    assert table.missing_count() == 60 - (0 if isinstance(embedder, Failing) else min(limit, most))
