@@ -226,6 +226,9 @@ def test_an_index_is_built_from_recorded_vectors_and_follows_a_prune(
     # A state without its data is what a crash may leave; a second build mends it.
     for data in (filled.evidence / "chroma").glob("*/data-*"):
         shutil.rmtree(data)
+    (space,) = filled.json("evidence", "stats")["vectors"]
+    assert (space["vectors"], space["indexed"]) == (2, 0)
+    assert "its folder is gone" in space["problem"]
     assert filled("evidence", "rebuild").out.split("  ", 1)[1].startswith("2 of 2 vectors")
     filled("evidence", "prune", "--older-than", "0")
     assert filled.err == ""
