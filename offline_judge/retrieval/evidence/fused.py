@@ -50,6 +50,9 @@ class Nearest(Protocol):
     def refresh(self) -> None:
         """Take in what is new."""
 
+    def close(self) -> None:
+        """Let go of what it holds. Safe to call twice."""
+
 
 class RecordSearch:
     """Fused search over one record; by words only where there is no embedder.
@@ -59,7 +62,7 @@ class RecordSearch:
     Args:
         record: What is searched.
         embedder: Embeds queries; None for words only. Not closed with this.
-        nearest: Finds nearest vectors; exact search in memory by default.
+        nearest: Finds nearest vectors, closed with this; exact search in memory by default.
     """
 
     def __init__(
@@ -77,8 +80,10 @@ class RecordSearch:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Let go of the helping thread. Safe to call twice."""
+        """Let go of the helping thread and the vectors. Safe to call twice."""
         self._aside.shutdown()
+        if self._nearest is not None:
+            self._nearest.close()
 
     def find(
         self, query: str, *, limit: int, filters: Filters = _ANY, minimum: float = 0.0
