@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
 MEMORY = "memory"
 _ON_THIS_MACHINE = frozenset({"corpus", MEMORY})
-_EXACT_UP_TO = 250_000
-"""Vectors up to which exact search answers. Measured with 200,000 of 384 numbers on two cores:
-27 ms exactly, in memory, under any filter; 23 ms by Chroma, nearly, after seconds to open it."""
-
 Tell = Callable[[str], None]
 
 
@@ -206,20 +202,37 @@ def chroma_index(record: Record, embedder: Embedder, settings: Settings, tell: T
 def large_index(
     record: Record, embedder: Embedder | None, settings: Settings, tell: Tell
 ) -> ChromaIndex | None:
-    """Chroma, opened and tested, where there are more vectors than exact search is quick for.
+    """Chroma, opened, tested and filled, where there are more vectors than are searched one by one.
+
+    None where there are fewer, or it cannot be used, which is told.
 
     Raises:
         StorageError: the record cannot be read.
     """
-    from offline_judge.retrieval.evidence.vectors import Space, VectorTable
+    from offline_judge.retrieval.evidence.chroma import FILL_FROM
+    from offline_judge.retrieval.evidence.vectors import EXACT_UP_TO, Space, VectorTable
 
     if embedder is None:
         return None
     table = VectorTable(record, Space(embedder.id, embedder.dimension))
-    if table.count() <= _EXACT_UP_TO:
+    if table.count() <= EXACT_UP_TO:
         return None
     index = chroma_index(record, embedder, settings, tell)
-    return index if index.open() else None
+    try:
+        if not index.open():
+            return None
+        waiting = index.waiting()
+        if waiting >= FILL_FROM:
+            tell(f"{waiting:,} vectors are put into the vector index first.")
+            index.fill()
+    except StorageError as error:
+        index.close()
+        tell(f"{error} Exact search in SQLite answers instead.")
+        return None
+    except BaseException:
+        index.close()
+        raise
+    return index
 
 
 def search_scope(settings: Settings) -> Scope:
