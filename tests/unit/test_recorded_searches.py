@@ -30,7 +30,6 @@ from offline_judge.retrieval.evidence.record import Record
 from offline_judge.retrieval.search.corpus import CorpusSearch
 from offline_judge.settings import Settings
 from offline_judge.wiring import evidence, searches
-from offline_judge.wiring.embedders import embedder_space
 
 WORDS = "A river museum was found and held on an island named before the old city record."
 """What the scripted judge makes its queries of."""
@@ -285,35 +284,6 @@ def test_a_search_answered_from_the_record_embeds_what_lacks_vectors(settings: S
     assert found(settings, "capital of Peru")
     assert len(Counted.asked) == 1
     assert counts(settings) == (1, 1)
-
-
-def test_an_embedder_with_nothing_to_embed_is_not_opened(
-    settings: Settings, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settings = replace(settings, search="counted:x")
-    opened = []
-    open_embedder = evidence.open_embedder
-    monkeypatch.setattr(
-        evidence, "open_embedder", lambda s: (opened.append(s), open_embedder(s))[1]
-    )
-    for _ in range(2):
-        found(settings, "capital of Peru")
-    assert counts(settings) == (1, 1)
-    assert len(opened) == 1
-
-
-def test_the_space_of_an_embedder_is_known_without_its_weights(
-    settings: Settings, tmp_path: Path
-) -> None:
-    bare = replace(settings, models_dir=str(tmp_path / "none"))
-    for name in ("all-minilm-l6-v2-int8", "multilingual-e5-small-q4"):
-        space = embedder_space(replace(bare, embedder=name))
-        assert space is not None
-        assert space[0].startswith(name)
-        assert space[1] == 384
-    assert [embedder_space(replace(bare, embedder=name)) for name in ("none", "what")] == [None] * 2
-    with pytest.raises(UsageError, match="is no embedder"):
-        embedder_space(replace(bare, embedder="qwen2.5-coder-0.5b-instruct"))
 
 
 @pytest.mark.parametrize("change", [{"search": "memory"}, {"offline": True}])

@@ -40,6 +40,24 @@ def embed_behind(folder: Path) -> list[str]:
     return behind.told()
 
 
+def test_an_embedder_is_opened_only_where_something_lacks_a_vector(tmp_path: Path) -> None:
+    embedder, opened = Random(), list[Random]()
+    record = filled_record(tmp_path, 3, embedder)
+
+    def open_embedder() -> Random:
+        opened.append(embedder)
+        return embedder
+
+    for lacking in (0, 1):
+        record.add_passages(passage(f"new{n}") for n in range(lacking))
+        behind = EmbeddingBehind(tmp_path, lambda: (embedder.id, embedder.dimension), open_embedder)
+        behind.wake()
+        behind.close(60)
+        assert len(opened) == lacking
+        assert table_of(record, embedder).missing_count() == 0
+    record.close()
+
+
 def test_an_index_that_nobody_reads_is_not_filled(tmp_path: Path) -> None:
     filled_record(tmp_path, COUNT, Random()).close()
     assert embed_behind(tmp_path) == []
