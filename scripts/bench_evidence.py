@@ -144,7 +144,6 @@ def measure(folder: Path, way: str, asked: list[str], embedder: Embedder) -> Non
     print(f"  peak memory {own:.0f} MB, and of Chroma's process {child:.0f} MB")
     if index is not None:
         tell_recall(record, table, index, embedder.embed(asked, kind="query"))
-        index.close()
     search.close()
     record.close()
 

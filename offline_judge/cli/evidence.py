@@ -170,7 +170,7 @@ def _report(session: Session, state: RecordState) -> None:
         session.diagnostics.hint("Searches of runs fill it: offline-judge run sage --data FILE")
     if state.problem:
         session.diagnostics.note(f"No passage gets a vector: {state.problem}")
-    elif any(one.vectors < state.passages for one in state.vectors):
+    elif all(one.vectors < state.passages for one in state.vectors) and state.passages:
         session.diagnostics.hint("The next run embeds what has no vector yet.")
 
 

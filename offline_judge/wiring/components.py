@@ -115,7 +115,7 @@ def open_components(
         options: The method's own.
         listener: Told what is built.
         shared: Engine and search to use instead of own ones; not closed with the rest.
-        own: Passages that a person puts before what the first search finds.
+        own: Passages that a person puts before what is found, the newest last.
 
     Raises:
         OfflineJudgeError: a part cannot be had; what was opened before it is closed.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from offline_judge.errors import UsageError
+from offline_judge.errors import MissingError, UsageError
 from offline_judge.wiring.installation import model_card, model_store
 
 if TYPE_CHECKING:
@@ -37,6 +37,35 @@ def open_embedder(settings: Settings) -> Embedder | None:
         from offline_judge.retrieval.embedding.hashing import HashingEmbedder
 
         return HashingEmbedder()
+    card = _card(settings)
+    path = model_store(settings).path(card)
+    return _open(card, path, settings)
+
+
+def embedder_space(settings: Settings) -> tuple[str, int] | None:
+    """Id and dimension of the embedder that `open_embedder` would open, without opening it.
+
+    None where the settings name none, or one that is not known.
+
+    Raises:
+        UsageError: the card is not one of an embedder.
+    """
+    if settings.embedder == NO_EMBEDDER:
+        return None
+    if settings.embedder == HASHING:
+        from offline_judge.retrieval.embedding.hashing import HashingEmbedder
+
+        hashing = HashingEmbedder()
+        return hashing.id, hashing.dimension
+    try:
+        card = _card(settings)
+    except MissingError:
+        return None
+    assert card.embedding is not None
+    return card.vectors_id, card.embedding.dimension
+
+
+def _card(settings: Settings) -> ModelCard:
     card = model_card(settings.embedder, settings)
     if card.embedding is None:
         raise UsageError(
@@ -44,8 +73,7 @@ def open_embedder(settings: Settings) -> Embedder | None:
             where="embedder",
             remedy="See which models are: offline-judge models list",
         )
-    path = model_store(settings).path(card)
-    return _open(card, path, settings)
+    return card
 
 
 def _open(card: ModelCard, path: Path, settings: Settings) -> Embedder:

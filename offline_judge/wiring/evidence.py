@@ -15,7 +15,7 @@ from offline_judge.errors import (
     WeightsError,
 )
 from offline_judge.protocols import SearchProvider
-from offline_judge.wiring.embedders import open_embedder
+from offline_judge.wiring.embedders import embedder_space, open_embedder
 
 if TYPE_CHECKING:
     from offline_judge.protocols import Embedder, RunListener
@@ -28,10 +28,6 @@ if TYPE_CHECKING:
 
 MEMORY = "memory"
 _ON_THIS_MACHINE = frozenset({"corpus", MEMORY})
-_EXACT_UP_TO = 250_000
-"""Vectors up to which exact search answers. Measured with 200,000 of 384 numbers on two cores:
-27 ms exactly, in memory, under any filter; 23 ms by Chroma, nearly, after seconds to open it."""
-
 Tell = Callable[[str], None]
 
 
@@ -121,8 +117,12 @@ def _remembering(provider: SearchProvider, settings: Settings, words: Words) -> 
         raise
     # One thread, which then really is the one that stands back.
     alone = replace(settings, threads=1)
-    behind = EmbeddingBehind(settings.evidence_path, lambda: _embedder_if_here(alone))
-    # What a corpus finds must not depend on what somebody searched in other letters before.
+    behind = EmbeddingBehind(
+        settings.evidence_path, lambda: embedder_space(alone), lambda: _embedder_if_here(alone)
+    )
+    # What a corpus finds must not depend on what somebody searched in other letters before, and
+    # other letters do find other passages: E5 puts a question without its capitals some .05 of
+    # cosine away, and to the word index the two forms of sigma are two letters.
     scope = replace(search_scope(settings), as_written=provider.name in _ON_THIS_MACHINE)
     voices = Voices(words.progress, words.fault)
     remembered = RememberingSearch(provider, record, scope, behind, voices)
@@ -202,20 +202,37 @@ def chroma_index(record: Record, embedder: Embedder, settings: Settings, tell: T
 def large_index(
     record: Record, embedder: Embedder | None, settings: Settings, tell: Tell
 ) -> ChromaIndex | None:
-    """Chroma, opened and tested, where there are more vectors than exact search is quick for.
+    """Chroma, opened, tested and filled, where there are more vectors than are searched one by one.
+
+    None where there are fewer, or it cannot be used, which is told.
 
     Raises:
         StorageError: the record cannot be read.
     """
-    from offline_judge.retrieval.evidence.vectors import Space, VectorTable
+    from offline_judge.retrieval.evidence.chroma import FILL_FROM
+    from offline_judge.retrieval.evidence.vectors import EXACT_UP_TO, Space, VectorTable
 
     if embedder is None:
         return None
     table = VectorTable(record, Space(embedder.id, embedder.dimension))
-    if table.count() <= _EXACT_UP_TO:
+    if table.count() <= EXACT_UP_TO:
         return None
     index = chroma_index(record, embedder, settings, tell)
-    return index if index.open() else None
+    try:
+        if not index.open():
+            return None
+        waiting = index.waiting()
+        if waiting >= FILL_FROM:
+            tell(f"{waiting:,} vectors are put into the vector index first.")
+            index.fill()
+    except StorageError as error:
+        index.close()
+        tell(f"{error} Exact search in SQLite answers instead.")
+        return None
+    except BaseException:
+        index.close()
+        raise
+    return index
 
 
 def search_scope(settings: Settings) -> Scope:

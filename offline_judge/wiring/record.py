@@ -265,16 +265,16 @@ def _vector_state(record: Record, space: Space, settings: Settings) -> VectorSta
 
     table = VectorTable(record, space)
     index = _index(record, space, settings, lambda _: None)
-    holds = index.holds()
-    made = next(index.folder.glob("data-*"), None) is not None
-    problem = "" if holds or not made else "it is damaged, and is built anew when next opened"
+    fault = index.fault()
     return VectorState(
         embedder=space.embedder,
         dimension=space.dimension,
         vectors=table.count(),
-        indexed=table.count_until(holds),
+        indexed=table.count_until(index.holds()),
         index_size=_size(index.folder),
-        problem=problem,
+        problem=f"it is damaged ({fault}), and is built anew when it is next needed"
+        if fault
+        else "",
     )
 
 

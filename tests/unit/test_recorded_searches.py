@@ -183,6 +183,15 @@ def test_a_corpus_answers_other_letters_itself(
     assert asked == ["Capital of Peru", "capital of Peru"]
 
 
+def test_a_corpus_never_gives_what_other_letters_found(settings: Settings, tmp_path: Path) -> None:
+    street = tmp_path / "street.jsonl"
+    street.write_text(json.dumps({"id": "s", "title": "", "text": "οδος"}) + "\n")
+    api.corpus_build("street", street, settings, vectors=False)
+    asked = replace(settings, search="corpus:street")
+    # One query when normalised, but the word index knows the two forms of sigma as two letters.
+    assert [len(found(asked, query)) for query in ("ΟΔΟΣ", "οδος")] == [0, 1]
+
+
 def test_other_queries_passages_come_from_memory_and_offline_only(settings: Settings) -> None:
     recorded(settings, "Which city governs Peru?", "Lima governs Peru; capital of Peru since 1535.")
     query = "capital of Peru"
@@ -194,6 +203,19 @@ def test_other_queries_passages_come_from_memory_and_offline_only(settings: Sett
         cached = [one for one in found(replace(settings, **change), query) if one.cached]
         assert "web:x" in {one.passage.source for one in cached}
         assert all(one.found_at for one in cached)
+
+
+@pytest.mark.parametrize("last", [(), (PERU,)], ids=["nothing", "what the corpus has"])
+def test_a_later_search_that_came_to_nothing_hides_no_earlier_answer(
+    settings: Settings, last: tuple[str, ...]
+) -> None:
+    recorded(settings, "capital of Peru", "Lima governs Peru.")
+    with closing(Record(settings.evidence_path)) as record:
+        hits = [hit(text, "corpus:mine") for text in last]
+        record.keep(Question("other", {}, "capital of Peru", Scope()), hits, limit=6)
+    hits = list(found(replace(settings, offline=True), "capital of Peru"))
+    (lima,) = [one for one in hits if one.passage.source == "web:x"]
+    assert not lima.cached
 
 
 def test_memory_that_found_nothing_but_other_queries_passages_is_told_as_cached(
@@ -253,6 +275,15 @@ def test_without_weights_a_run_records_quietly_and_a_later_one_embeds(
     found(settings, "capital of Peru once more")
     passages, vectors = counts(settings)
     assert vectors == passages > 0
+
+
+def test_a_search_answered_from_the_record_embeds_what_lacks_vectors(settings: Settings) -> None:
+    settings = replace(settings, search="counted:x")
+    found(replace(settings, embedder="none"), "capital of Peru")
+    assert counts(settings) == (1, 0)
+    assert found(settings, "capital of Peru")
+    assert len(Counted.asked) == 1
+    assert counts(settings) == (1, 1)
 
 
 @pytest.mark.parametrize("change", [{"search": "memory"}, {"offline": True}])

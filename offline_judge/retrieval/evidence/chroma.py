@@ -31,6 +31,9 @@ from offline_judge.retrieval.evidence.vectors import Matrix, Space, VectorTable,
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+FILL_FROM = 1000
+"""Vectors that wait for an index before it is filled; fewer are looked at one by one beside it."""
+
 _BATCH = 1000
 _LISTED = 20_000  # passages let through, up to which they are all looked at one by one
 _DEEPEST = 2000  # neighbours asked of Chroma at most
@@ -75,9 +78,25 @@ class ChromaIndex:
     def holds(self) -> int:
         """The number of the last vector in it, as its state says; 0 where that is not known."""
         with suppress(IndexFaultError):
-            state = self._file.read()
+            state = self._seen()
             return state.last if state is not None else 0
         return 0
+
+    def fault(self) -> str:
+        """What is wrong with its files, as far as that is seen without opening it; else empty."""
+        try:
+            self._seen()
+        except IndexFaultError as error:
+            return str(error)
+        return ""
+
+    def waiting(self) -> int:
+        """How many vectors of record it does not hold.
+
+        Raises:
+            StorageError: the record cannot be read.
+        """
+        return self._table.count() - self._table.count_until(self.holds())
 
     def open(self) -> bool:
         """Open and test; False where Chroma is not installed or another process holds the lock.
@@ -196,6 +215,12 @@ class ChromaIndex:
                     self._file.write(state.model_copy(update={"clean": True, "files": files}))
         finally:
             self._lock.release()
+
+    def _seen(self) -> IndexState | None:
+        state = self._file.read()
+        if state is not None:
+            self._file.check_there(state)
+        return state
 
     def _open_tested(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)

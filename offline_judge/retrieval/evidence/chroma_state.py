@@ -13,6 +13,7 @@ from offline_judge.errors import StorageError
 from offline_judge.retrieval.evidence.chroma_process import IndexFaultError
 
 _CHUNK = 1 << 20
+_DATABASE = "chroma.sqlite3"
 
 
 class IndexState(Frozen):
@@ -90,15 +91,36 @@ class StateFile:
         Raises:
             IndexFaultError: something is gone or has changed.
         """
-        data = self._folder / state.data
-        if not data.is_dir():
-            raise IndexFaultError("its folder is gone")
+        self.check_there(state)
         if not state.clean:
             return
-        found = checksums(data)
+        found = checksums(self._folder / state.data)
         wrong = sorted(name for name in state.files if found.get(name) != state.files[name])
         if wrong:
             raise IndexFaultError(f"{', '.join(wrong)} changed since it was closed")
+
+    def check_there(self, state: IndexState) -> None:
+        """Look whether the files of the data folder are there, without reading them.
+
+        Raises:
+            IndexFaultError: one is gone, or has another size than when it was closed.
+        """
+        data = self._folder / state.data
+        if not data.is_dir():
+            raise IndexFaultError("its folder is gone")
+        sizes: dict[str, int | None] = {}
+        if state.clean:
+            sizes |= {name: size for name, (size, _) in state.files.items()}
+        if state.last:
+            # Whoever holds it open may make and delete all others.
+            sizes.setdefault(_DATABASE, None)
+        for name, size in sorted(sizes.items()):
+            try:
+                found = (data / name).stat().st_size
+            except OSError:
+                raise IndexFaultError(f"{name} is gone") from None
+            if size not in (None, found):
+                raise IndexFaultError(f"{name} changed since it was closed")
 
 
 def checksums(folder: Path) -> dict[str, tuple[int, int]]:

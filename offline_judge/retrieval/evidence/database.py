@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from offline_judge.errors import StorageError
+from offline_judge.retrieval.evidence.model import day_number
 from offline_judge.retrieval.evidence.schema import (
     APPLICATION_ID,
     MIGRATIONS,
@@ -107,6 +108,8 @@ class Database:
         )
         try:
             connection.execute("PRAGMA foreign_keys = ON")
+            # Dates mean in SQL what they mean in memory.
+            connection.create_function("day_number", 1, day_number, deterministic=True)
             if _identity(connection) != (APPLICATION_ID, VERSION):
                 self._settle(connection)
             # A commit outlives the process at once, and a power cut but for the last instant.

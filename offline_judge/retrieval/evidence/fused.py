@@ -29,10 +29,11 @@ WORD_WEIGHT = 0.05
 rank fusion finds less than the vectors alone."""
 
 _ANY = Filters()
-_DAY = "CAST(replace(substr(date || '-01-01', 1, 10), '-', '') AS INTEGER)"
 _CANDIDATES = 100
 _LISTED = 50_000  # a filter that lets more passages through is not spelled out in SQL
-_LATE = 8  # passages embedded while a query waits, because only their words were known
+_MORE = 20  # times as many hits by words are looked at, as long as a filter leaves too few
+_LATE = 8  # passages embedded while a query waits, because only their words were known: so many or
+_LATE_MOST = 100  # as many as are to be found, up to so many
 
 
 class Nearest(Protocol):
@@ -49,6 +50,9 @@ class Nearest(Protocol):
     def refresh(self) -> None:
         """Take in what is new."""
 
+    def close(self) -> None:
+        """Let go of what it holds. Safe to call twice."""
+
 
 class RecordSearch:
     """Fused search over one record; by words only where there is no embedder.
@@ -58,7 +62,7 @@ class RecordSearch:
     Args:
         record: What is searched.
         embedder: Embeds queries; None for words only. Not closed with this.
-        nearest: Finds nearest vectors; exact search in memory by default.
+        nearest: Finds nearest vectors, closed with this; exact search in memory by default.
     """
 
     def __init__(
@@ -76,8 +80,10 @@ class RecordSearch:
         self._lock = threading.Lock()
 
     def close(self) -> None:
-        """Let go of the helping thread. Safe to call twice."""
+        """Let go of the helping thread and the vectors. Safe to call twice."""
         self._aside.shutdown()
+        if self._nearest is not None:
+            self._nearest.close()
 
     def find(
         self, query: str, *, limit: int, filters: Filters = _ANY, minimum: float = 0.0
@@ -101,7 +107,8 @@ class RecordSearch:
             vector = self._embed(query)
             cosines = self._by_vectors(vector, fetch, allowed)
             bm25 = words.result()
-            similarity = self._similarity(vector, cosines, bm25, terms)
+            late = min(max(_LATE, limit), _LATE_MOST)
+            similarity = self._similarity(vector, cosines, bm25, terms, late)
             largest = max(bm25.values(), default=0.0) or 1.0
             scores = {
                 number: value + WORD_WEIGHT * bm25.get(number, 0.0) / largest
@@ -142,9 +149,13 @@ class RecordSearch:
             # Without the plus SQLite asks the index once for each number: half a millisecond each.
             chosen = "AND +rowid IN (SELECT value FROM json_each(?))"
             return dict(database.rows(f"{sql} {chosen} {order}", (match, listed, count)))
-        rows = database.rows(f"{sql} {order}", (match, 20 * count))
-        kept = [row for row in rows if row[0] < len(allowed) and allowed[row[0]]]
-        return dict(kept[:count])
+        fetch = _MORE * count
+        while True:
+            rows = database.rows(f"{sql} {order}", (match, fetch))
+            kept = [row for row in rows if row[0] < len(allowed) and allowed[row[0]]]
+            if len(kept) >= count or len(rows) < fetch:
+                return dict(kept[:count])
+            fetch *= _MORE
 
     def _similarity(
         self,
@@ -152,13 +163,24 @@ class RecordSearch:
         cosines: dict[int, float],
         bm25: dict[int, float],
         terms: Sequence[str],
+        late: int,
     ) -> dict[int, float]:
+        """Cosines; of hits by words that have none, the share of the query's words in them.
+
+        Such a share is no measure beside cosines, so no hit passes one of better words by it.
+        """
         if query is None or self._nearest is None or not cosines:
             return self._shared_words(list(bm25), terms)
         wanted = [number for number in bm25 if number not in cosines]
-        found = self._nearest.cosines(query, np.array(wanted, np.int64))
-        late = [number for number in wanted if number not in found][:_LATE]
-        return cosines | found | self._embed_late(query, late)
+        known = cosines | self._nearest.cosines(query, np.array(wanted, np.int64))
+        missing = [number for number in wanted if number not in known]
+        known |= self._embed_late(query, missing[:late])
+        left = [number for number in missing if number not in known]
+        if not left:
+            return known
+        least = min((known[number] for number in bm25 if number in known), default=1.0)
+        shares = self._shared_words(left, terms)
+        return known | {number: min(share, least) for number, share in shares.items()}
 
     def _embed_late(self, query: NDArray[np.float32], passages: list[int]) -> dict[int, float]:
         """Cosines of passages that were not embedded yet, whose vectors are kept."""
@@ -180,9 +202,9 @@ class RecordSearch:
 
     def _shared_words(self, passages: Sequence[int], terms: Sequence[str]) -> dict[int, float]:
         """Share of the query's terms that each passage holds."""
-        marks = ",".join("?" * len(passages))
         rows = self._record.database.rows(
-            f"SELECT id, title, text FROM passages WHERE id IN ({marks})", passages
+            "SELECT id, title, text FROM passages WHERE id IN (SELECT value FROM json_each(?))",
+            (json.dumps(list(passages)),),
         )
         wanted = set(terms)
         return {
@@ -222,7 +244,7 @@ def _latest_place(record: Record, passage: int, filters: Filters) -> tuple[Any, 
             conditions.append(f"source {word} ({','.join('?' * len(names))})")
             values += names
     if filters.dated:
-        conditions.append(f"date GLOB '[0-9][0-9][0-9][0-9]*' AND {_DAY} BETWEEN ? AND ?")
+        conditions.append("day_number(date) BETWEEN ? AND ?")
         values += filters.days
     rows = record.database.rows(
         f"{PLACE}, places.found_at FROM places JOIN passages ON passage = passages.id "

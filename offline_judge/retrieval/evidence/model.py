@@ -22,8 +22,9 @@ class Scope:
         date_from: Only documents of this day or later, ISO 8601, "" for no limit.
         date_to: Only documents of this day or earlier, ISO 8601, "" for no limit.
         max_age_days: Only what was found at most so many days ago; 0 for no limit.
-        as_written: Only a query of the very same letters is the same; for a provider of which one
-            must not see in its answers whether they were kept.
+        as_written: Only a query of the very same letters is the same; for a provider that other
+            letters may make find something else, and of which one must not see in its answers
+            whether they were kept.
     """
 
     locale: str = ""
@@ -113,8 +114,8 @@ class Found(Frozen):
         number: The passage's number in the record.
         passage: As it was found the last time.
         score: What it is ranked by.
-        similarity: Cosine with the query, or the share of the query's words in it where no
-            vector is at hand; 0 to 1.
+        similarity: Cosine with the query; where no vector is at hand, the share of the query's
+            words in it, but no more than the least cosine of hits with better words. 0 to 1.
         found_at: When a search found it the last time; UTC, ISO 8601.
     """
 

@@ -10,8 +10,8 @@ from offline_judge.errors import SearchError
 from offline_judge.protocols import SearchProvider
 
 _EVERY = 3
-"""Each third rank is the memory's, while it has one: its passages come from other sources and their
-scores cannot be compared with the provider's."""
+"""Each third rank is the memory's, and each that the provider leaves: its passages come from other
+sources and their scores cannot be compared with the provider's."""
 
 
 class OfflineSearch:
@@ -46,7 +46,8 @@ class OfflineSearch:
         """
         count = offset + limit
         hits = list(await self._provider.search(query, limit=count))
-        remembered = await self._remembered(query, count // _EVERY)
+        # All of the ranks may be left to it: the provider may find nothing.
+        remembered = await self._remembered(query, count)
         known = {(hit.passage.title, hit.passage.text) for hit in hits}
         extra = [h for h in remembered if (h.passage.title, h.passage.text) not in known]
         merged: list[SearchHit] = []
@@ -64,8 +65,6 @@ class OfflineSearch:
             self._memory.close()
 
     async def _remembered(self, query: str, count: int) -> tuple[SearchHit, ...]:
-        if not count:
-            return ()
         try:
             return await self._memory.search(query, limit=count)
         except SearchError as error:

@@ -41,23 +41,22 @@ class Places:
             if names:
                 codes = [self._codes[name] for name in names if name in self._codes]
                 passed &= np.isin(self._sources, codes) == wanted
+        if filters.found_after:
+            passed &= self._found_after(filters.found_after)
         allowed = np.zeros(int(self._passages.max(initial=0)) + 1, np.bool_)
         allowed[self._passages[passed]] = True
-        if filters.found_after:
-            allowed &= self._found_after(filters.found_after, len(allowed))
         return allowed
 
-    def _found_after(self, time: str, length: int) -> NDArray[np.bool_]:
+    def _found_after(self, time: str) -> NDArray[np.bool_]:
         """Asked of the record: a place is found again now and then, and its time changes."""
-        rows = self._database.rows("SELECT passage FROM places WHERE found_at >= ?", (time,))
+        rows = self._database.rows("SELECT id FROM places WHERE found_at >= ?", (time,))
         numbers = np.fromiter((row[0] for row in rows), np.int64, len(rows))
-        chosen = np.zeros(length, np.bool_)
-        chosen[numbers[numbers < length]] = True
-        return chosen
+        return np.isin(self._places, numbers)
 
     def _clear(self) -> None:
         self._last, self._deletions = 0, -1
         self._codes: dict[str, int] = {}
+        self._places = np.empty(0, np.int64)
         self._passages = np.empty(0, np.int64)
         self._days = np.empty(0, np.int32)
         self._sources = np.empty(0, np.int32)
@@ -82,9 +81,11 @@ class Places:
             return False
         self._last = rows[-1][0]
         count = len(rows)
+        places = np.fromiter((row[0] for row in rows), np.int64, count)
         passages = np.fromiter((row[1] for row in rows), np.int64, count)
         days = np.fromiter((day_number(row[2]) or 0 for row in rows), np.int32, count)
         sources = np.fromiter((self._code(row[3]) for row in rows), np.int32, count)
+        self._places = np.concatenate([self._places, places])
         self._passages = np.concatenate([self._passages, passages])
         self._days = np.concatenate([self._days, days])
         self._sources = np.concatenate([self._sources, sources])

@@ -66,17 +66,25 @@ class Record:
             return None
         return Answer(hits[offset : offset + limit], found_at)
 
-    def same_words(self, question: Question) -> Answer | None:
-        """What the same words in the same scope found the last time, whoever was asked.
+    def same_words(
+        self, question: Question, not_sources: Sequence[str] = ()
+    ) -> tuple[SearchHit, ...]:
+        """What the same words in the same scope found the last time they found something.
+
+        Whoever was asked: a search that came to nothing, or only to passages from `not_sources`,
+        hides none before it.
 
         Raises:
             StorageError: the record cannot be read.
         """
         scope = question.scope
+        counts = f"source NOT IN ({','.join('?' * len(not_sources))})"
         with self.database.reading() as connection:
             row = connection.execute(
                 "SELECT id, found_at FROM queries WHERE normal = ? AND locale = ? "
-                "AND date_from = ? AND date_to = ? AND found_at >= ? "
+                "AND date_from = ? AND date_to = ? AND found_at >= ? AND EXISTS "
+                "(SELECT 1 FROM results JOIN places ON place = places.id JOIN documents "
+                f"ON document = documents.id WHERE results.query = queries.id AND {counts}) "
                 "ORDER BY found_at DESC, id DESC LIMIT 1",
                 (
                     question.normal,
@@ -84,9 +92,11 @@ class Record:
                     scope.date_from,
                     scope.date_to,
                     oldest_allowed(scope.max_age_days),
+                    *not_sources,
                 ),
             ).fetchone()
-            return Answer(read_hits(connection, *row), row[1]) if row else None
+            hits = read_hits(connection, *row) if row else ()
+        return tuple(hit for hit in hits if hit.passage.source not in not_sources)
 
     def keep(
         self, question: Question, hits: Sequence[SearchHit], *, limit: int, offset: int = 0

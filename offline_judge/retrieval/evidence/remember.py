@@ -63,6 +63,7 @@ class RememberingSearch:
         self._voices = voices or Voices()
         self._faults: set[str] = set()
         self._said: set[str] = set()
+        self._woken = False
 
     def identity(self) -> dict[str, Any]:
         """The provider's: what is remembered is what it would find."""
@@ -81,6 +82,9 @@ class RememberingSearch:
         if known is None:
             known = await self._provider.search(query, limit=limit, offset=offset)
             await asyncio.to_thread(self._keep, question, known, limit, offset)
+        if not self._woken:
+            # What earlier runs left without a vector gets one, also where nothing new is found.
+            self._wake()
         self._relay()
         return known
 
@@ -108,7 +112,12 @@ class RememberingSearch:
         except StorageError as error:
             self._faults.add(str(error))
             return
-        if self._behind is not None and hits:
+        if hits:
+            self._wake()
+
+    def _wake(self) -> None:
+        self._woken = True
+        if self._behind is not None:
             self._behind.wake()
 
     def _relay(self) -> None:

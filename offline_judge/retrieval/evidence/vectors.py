@@ -16,6 +16,11 @@ if TYPE_CHECKING:
     from offline_judge.protocols import Embedder
     from offline_judge.retrieval.evidence.record import Record
 
+EXACT_UP_TO = 250_000
+"""Vectors up to which exact search answers, and Chroma is not filled. Measured with 200,000 of 384
+numbers on two cores: 27 ms exactly, in memory, under any filter; 23 ms by Chroma, nearly, after
+seconds to open it."""
+
 _CHUNK = 4096
 _BATCH = 16
 _NO_END = 2**62
@@ -260,6 +265,10 @@ class Matrix:
         known, rows = known[rows >= 0], rows[rows >= 0]
         values = self._vectors[rows] @ query
         return {int(n): float(value) for n, value in zip(known, values, strict=True)}
+
+    def close(self) -> None:
+        """Let go of the memory. Safe to call twice."""
+        self._clear()
 
     def _clear(self) -> None:
         self._last, self._count = self._after, 0

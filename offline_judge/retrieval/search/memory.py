@@ -87,8 +87,7 @@ class MemorySearch:
     def _find(self, query: str, limit: int, offset: int) -> tuple[SearchHit, ...]:
         count = offset + limit
         scope = self._scope
-        same = self._record.same_words(Question("", {}, query, scope))
-        hits = [hit for hit in (same.hits if same else ()) if self._counts(hit)]
+        hits = list(self._record.same_words(Question("", {}, query, scope), self._not_sources))
         known = {(hit.passage.title, hit.passage.text) for hit in hits}
         filters = Filters(
             date_from=scope.date_from,
@@ -114,9 +113,6 @@ class MemorySearch:
             hit.model_copy(update={"rank": rank})
             for rank, hit in enumerate(hits[offset:count], offset + 1)
         )
-
-    def _counts(self, hit: SearchHit) -> bool:
-        return hit.passage.source not in self._not_sources
 
     def _searching(self) -> RecordSearch:
         if self._search is None:

@@ -50,13 +50,15 @@ def load_passages(content: bytes, place: str) -> tuple[Passage, ...]:
 
 
 class OwnPassages:
-    """Puts passages before the hits of the first search that succeeds; passes all others on.
+    """Puts passages before the hits of a search, each once: the newest first.
 
-    For the judging of one sample: it cannot tell the searches of one sample from another's.
+    The first search that succeeds gives as many as it has ranks; what had no room waits for the
+    next one. So the passage added last is always read. For the judging of one sample: it cannot
+    tell the searches of one sample from another's.
 
     Args:
         inner: What else is searched; closed with this.
-        passages: In the order they shall have.
+        passages: As they were added, the newest last.
     """
 
     name: ClassVar[str] = ""
@@ -66,14 +68,14 @@ class OwnPassages:
         self.__dict__["name"] = inner.name
         self._inner = inner
         self._passages = tuple(passages)
-        self._given = False
+        self._waiting = self._passages[::-1]
 
     def identity(self) -> dict[str, Any]:
         """The inner one's, and under `own` the ids of the passages, which are content hashes."""
         return {**self._inner.identity(), "own": [passage.id for passage in self._passages]}
 
     async def search(self, query: str, *, limit: int, offset: int = 0) -> tuple[SearchHit, ...]:
-        """The first time the passages, then what is found, `limit` hits in all.
+        """The passages that wait, the newest first, then what is found, `limit` hits in all.
 
         The score of a passage is that of the best hit, since nothing measured it.
 
@@ -81,12 +83,12 @@ class OwnPassages:
             SearchError: the inner search failed; the passages wait for the next one.
         """
         found = await self._inner.search(query, limit=limit, offset=offset)
-        if self._given or offset:
+        if offset or not self._waiting:
             return found
-        self._given = True
+        given, self._waiting = self._waiting[:limit], self._waiting[limit:]
         best = max((hit.score for hit in found), default=1.0)
         ids = {passage.id for passage in self._passages}
-        own = [SearchHit(rank=1, score=best, passage=passage) for passage in self._passages]
+        own = [SearchHit(rank=1, score=best, passage=passage) for passage in given]
         joined = [*own, *(hit for hit in found if hit.passage.id not in ids)][:limit]
         return tuple(hit.model_copy(update={"rank": n}) for n, hit in enumerate(joined, start=1))
 

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from offline_judge.cli.ages import ago, earlier
@@ -108,6 +109,19 @@ def test_stats_count_what_is_there(filled: Program) -> None:
     state = filled.json("evidence", "stats")
     assert (state["passages"], state["results"], state["holder"]) == (2, 2, 0)
     assert state["vectors"][0]["vectors"] == 2
+
+
+def test_what_lacks_vectors_is_told_and_an_embedder_of_before_is_not_waited_for(
+    filled: Program,
+) -> None:
+    hint = "The next run embeds what has no vector yet."
+    with closing(Record(filled.evidence)) as record:
+        old = VectorTable(record, Space("an-embedder-of-before", 2))
+        old.store([1], np.eye(1, 2, dtype=np.float32))
+        assert hint not in filled("evidence", "stats").err
+        with record.database.writing() as connection:
+            connection.execute("DELETE FROM vectors")
+    assert hint in filled("evidence", "stats").err
 
 
 def test_nothing_recorded_is_an_answer_and_makes_nothing(program: Program) -> None:
@@ -212,6 +226,9 @@ def test_an_index_is_built_from_recorded_vectors_and_follows_a_prune(
     # A state without its data is what a crash may leave; a second build mends it.
     for data in (filled.evidence / "chroma").glob("*/data-*"):
         shutil.rmtree(data)
+    (space,) = filled.json("evidence", "stats")["vectors"]
+    assert (space["vectors"], space["indexed"]) == (2, 0)
+    assert "its folder is gone" in space["problem"]
     assert filled("evidence", "rebuild").out.split("  ", 1)[1].startswith("2 of 2 vectors")
     filled("evidence", "prune", "--older-than", "0")
     assert filled.err == ""

@@ -19,6 +19,8 @@ from evidence_parts import (
     table_of,
 )
 
+from offline_judge.retrieval.evidence.record import Record
+
 COUNT = 1500  # Chroma writes its index to files from a thousand vectors on
 
 
@@ -133,6 +135,35 @@ def test_damage_that_only_adding_meets_gives_no_wrong_neighbour(folder: Path, na
         index.close()
     record.close()
     assert embedded == embedder.texts == COUNT
+
+
+SEEN = ("all gone", "database gone", "database cut", "level data cut", "links gone", "state cut")
+
+
+@pytest.mark.parametrize("name", SEEN)
+def test_files_that_are_gone_or_cut_are_seen_without_opening(folder: Path, name: str) -> None:
+    record = Record(folder)
+    index = index_of(record, Random(), [])
+    assert (index.fault(), index.waiting()) == ("", 0)
+    NOTICED[name](folder)
+    assert index.fault()
+    assert (index.holds(), index.waiting()) == (0, COUNT)
+    record.close()
+
+
+def test_a_database_gone_is_seen_after_a_kill_and_an_index_just_begun_is_whole(
+    folder: Path,
+) -> None:
+    record = Record(folder)
+    index = index_of(record, Random(), [])
+    pretend_killed(folder)
+    assert index.fault() == ""
+    NOTICED["database gone"](folder)
+    assert "chroma.sqlite3 is gone" in index.fault()
+    path = next(folder.glob("chroma/*/state.json"))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"last": 0}))
+    assert index.fault() == ""
+    record.close()
 
 
 def test_an_undamaged_index_is_believed(folder: Path) -> None:

@@ -73,10 +73,13 @@ async def test_a_failed_search_stays_one_and_they_wait_for_the_next() -> None:
     assert await ids(search) == [MINE.id, "p1", "p2"]
 
 
-async def test_more_of_them_than_results_are_cut_in_their_order() -> None:
+async def test_the_newest_are_read_first_and_those_without_room_in_later_searches() -> None:
     many = [own_passage(f"Fact {n}.") for n in range(5)]
+    newest = [passage.id for passage in reversed(many)]
     search = OwnPassages(Numbered(), many)
-    assert await ids(search) == [passage.id for passage in many[:3]]
+    assert await ids(search) == newest[:3]
+    assert await ids(search) == [*newest[3:], "p1"]
+    assert await ids(search) == ["p1", "p2", "p3"]
 
 
 async def test_their_score_is_finite_where_nothing_is_found() -> None:

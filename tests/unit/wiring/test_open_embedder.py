@@ -18,7 +18,7 @@ from offline_judge.errors import (
     WeightsError,
 )
 from offline_judge.settings import Settings
-from offline_judge.wiring.embedders import open_embedder
+from offline_judge.wiring.embedders import embedder_space, open_embedder
 from offline_judge.wiring.engines import make_engine
 
 CARD = """
@@ -145,3 +145,19 @@ def test_a_card_that_cannot_work_is_refused_when_it_is_read(
 
 def _named(settings: Settings, embedder: str) -> Settings:
     return replace(settings, embedder=embedder, cards_dir="")
+
+
+def test_the_space_of_an_embedder_is_known_without_its_weights(settings: Settings) -> None:
+    for name in ("all-minilm-l6-v2-int8", "multilingual-e5-small-q4"):
+        space = embedder_space(replace(settings, embedder=name))
+        assert space is not None
+        assert space[0].startswith(name)
+        assert space[1] == 384
+    hashing = replace(settings, embedder="hashing")
+    opened = open_embedder(hashing)
+    assert opened is not None
+    assert embedder_space(hashing) == (opened.id, opened.dimension)
+    for name in ("none", "what"):
+        assert embedder_space(replace(settings, embedder=name)) is None
+    with pytest.raises(UsageError, match="is no embedder"):
+        embedder_space(replace(settings, embedder="qwen2.5-coder-0.5b-instruct"))
