@@ -1,6 +1,5 @@
-"""SAGE by hand with llama-cpp-python; arguments: MODEL PROMPTS THREADS [json], a schema on all."""
+"""SAGE by hand with llama-cpp-python: MODEL PROMPTS THREADS [json]; lines of JSON in and out."""
 
-# In: {"question", "response"} and, when it asks {"search", "limit"}, hits. Out: {"verdict", ...}.
 import json
 import sys
 from collections.abc import Mapping
@@ -49,7 +48,8 @@ def yes(turns: Turns) -> float:  # log-odds of Yes against No as the first token
 
 
 for row in sys.stdin:
-    sample, queries, notes, known, read = json.loads(row), list[str](), list[str](), set[str](), []
+    sample, queries, notes, known = json.loads(row), list[str](), list[str](), set[str]()
+    read: list[tuple[float, float, Turns]] = []
     for number in range(3):
         query = line(turns := asked("query", {**sample, "notes": notes}), 24)
         if query in queries:
