@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass
 
 from offline_judge.domain.judgment import UnscoredReason
@@ -19,7 +19,7 @@ from offline_judge.errors import UnscoredError
 from offline_judge.methods.sage.memory import Evidence, Reflection
 from offline_judge.methods.verdict import LABELS
 from offline_judge.prompting.answers import LineAnswer
-from offline_judge.protocols import At, Judge, Reading, Turn, Untrusted, Values
+from offline_judge.protocols import Answer, At, Judge, Reading, Turn, Untrusted, Values
 
 SUMMARY_TOKENS = 64
 SUMMARY_CHARS = 320
@@ -87,15 +87,14 @@ class Reader:
         return tuple(sorted(found, key=lambda one: one.probability, reverse=True))
 
     async def summarise(self, number: int, best: Relevant, judge: Judge) -> str:
-        """What the most relevant passage says about the question, in a sentence.
+        """What the most relevant passage says about the question, in a sentence; may be empty.
 
         Raises:
             UnscoredError: the judge refused, or the engine failed.
         """
-        answer = await judge.ask(
-            "relevance.summary", {}, _SUMMARY, at=At(number), follows=best.turn
+        return await _note(
+            judge.ask("relevance.summary", {}, _SUMMARY, at=At(number), follows=best.turn)
         )
-        return answer.value
 
     async def reflect(
         self, number: int, passage: Relevant, response: str, judge: Judge
@@ -127,20 +126,28 @@ class Reader:
         Raises:
             UnscoredError: the judge refused, or the engine failed.
         """
-        try:
-            answer = await judge.ask(
-                "reflection.missing", {}, _MISSING, at=At(number), follows=turn
-            )
-        except UnscoredError as error:
-            if error.reason not in _SURVIVABLE:
-                raise
-            return ""
-        return _INTENT.sub("", answer.value).strip("\"'") or answer.value
+        missing = await _note(
+            judge.ask("reflection.missing", {}, _MISSING, at=At(number), follows=turn)
+        )
+        return _INTENT.sub("", missing).strip("\"'") or missing
 
     def values(self, item: Evidence) -> dict[str, str | Untrusted]:
         """What the prompts about one passage have in common."""
         shown = f"[{item.id}] {_cut(item.shown, self.passage_chars)}"
         return {"evidence": Untrusted(shown, "evidence"), "question": self.question}
+
+
+async def _note(asked: Awaitable[Answer[str]]) -> str:
+    """A note for the next query writer, empty where the judge's words are of no use.
+
+    No verdict hangs on it, so a fault of its wording leaves no sample unscored.
+    """
+    try:
+        return (await asked).value
+    except UnscoredError as error:
+        if error.reason not in _SURVIVABLE:
+            raise
+        return ""
 
 
 def place_of(number: int, index: int) -> str:
