@@ -65,7 +65,7 @@ for row in sys.stdin:
         found = [(yes(turns := asked("relevance", text)), turns, text) for text in texts]
         best, turns, text = max(found, key=lambda one: one[0])
         top = max([best, *(odds for odds, _, _ in read)])
-        near = [(best, text), *((odds, t) for odds, _, t in found if best > odds > top - 1.1)]
+        near = [(best, text), *((odds, t) for odds, _, t in found if best > odds > top - 0.7)]
         read += [(odds, yes(asks := asked("reflection", t)), asks) for odds, t in near]
         if number == 2:  # nobody reads what follows
             break
@@ -75,6 +75,6 @@ for row in sys.stdin:
     if not read:
         read.append((0.0, yes(turns := asked("knowledge", sample)), turns))
     best = max(odds for odds, _, _ in read)
-    _, right, turns = max((one for one in read if one[0] >= best - 1.1), key=lambda one: one[1])
+    _, right, turns = max((one for one in read if one[0] >= best - 0.7), key=lambda one: one[1])
     why = asked("reflection.rationale", {"cite": 1}, *turns, said("Yes" if right >= 0 else "No"))
     print(json.dumps({"verdict": right >= 0, "rationale": chat(why, 96, WHY)}), flush=True)

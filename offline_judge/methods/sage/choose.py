@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from offline_judge.methods.sage.memory import Reflection
 from offline_judge.methods.verdict import CORRECT
 
-ODDS_RATIO = 3.0
-"""A passage has a say if its odds of saying the answer are at least 1/3 of the best passage's."""
+ODDS_RATIO = 2.0
+"""A passage has a say if its odds of saying the answer are at least half of the best passage's."""
 
 
 def has_a_say(relevance: float, best: float) -> bool:
