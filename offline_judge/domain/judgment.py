@@ -48,7 +48,7 @@ class Judgment(Frozen):
         searches: Searches made or reused for this sample.
         fallback_rounds: Rounds whose query repeated an earlier one, so that the next ranks were
             taken.
-        distinct_queries: Distinct normalised queries the judge wrote, before any fall-back.
+        distinct_queries: Distinct normalised queries that were searched with.
         calibrated_verdict: As the run's calibration reads it; None in a run without one.
         calibrated_probability: Likewise, in [0, 1].
     """

@@ -70,7 +70,7 @@ class Memory:
     """The rounds of one sample so far, and what was asked on the way."""
 
     rounds: list[Round] = field(default_factory=list)
-    written_queries: list[str] = field(default_factory=list)
+    queries: list[str] = field(default_factory=list)
     evidence: dict[str, Evidence] = field(default_factory=dict)
     searches: int = 0
     failed: int = 0
@@ -107,8 +107,8 @@ class Memory:
         return EvidenceState.FAILED if self.failed else EvidenceState.NONE_FOUND
 
     def distinct_queries(self) -> int:
-        """Distinct normalised queries the judge wrote."""
-        return len({normalise_query(query) for query in self.written_queries})
+        """Distinct normalised queries that were searched with."""
+        return len({normalise_query(query) for query in self.queries})
 
 
 def _evidence(name: str, hit: SearchHit) -> Evidence:

@@ -134,9 +134,12 @@ class Sage:
     async def _plan(
         self, number: int, sample: Sample, memory: Memory, context: MethodContext
     ) -> PlannedQuery:
-        if self._options.writes_queries:
-            return await self._writer.plan(number, sample.question, memory, context.judge)
-        return PlannedQuery(sample.question, fallback=number > 1)
+        if number >= self._options.first_written:
+            planned = await self._writer.plan(number, sample.question, memory, context.judge)
+        else:
+            planned = PlannedQuery(sample.question, fallback=number > 1)
+        memory.queries.append(planned.query)
+        return planned
 
     async def _search(
         self, number: int, planned: PlannedQuery, memory: Memory, context: MethodContext

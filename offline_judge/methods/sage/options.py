@@ -16,6 +16,8 @@ class SageOptions(Frozen):
         passage_chars: Characters of a passage a prompt shows at most; our choice.
         refine: Write queries; off searches the question itself in every round (the paper's
             ablation "no refinement").
+        rewrite_first: Write the first query too, as the paper does. Off, the first round searches
+            the question itself and queries are written from the second on; our choice.
         sufficiency: Stop when a round's evidence settles the response (off, as in the paper).
         single_pass: One round: a search with the question itself, and the response read once
             against the likely ones of its passages. No queries, summaries or notes of what is
@@ -27,6 +29,7 @@ class SageOptions(Frozen):
     results: int = Field(default=3, ge=1, le=10)
     passage_chars: int = Field(default=1200, ge=200, le=8000)
     refine: bool = True
+    rewrite_first: bool = False
     sufficiency: bool = False
     single_pass: bool = False
     rationale: bool = True
@@ -44,5 +47,12 @@ class SageOptions(Frozen):
 
     @property
     def writes_queries(self) -> bool:
-        """Whether the judge writes what is searched for."""
-        return self.refine and not self.single_pass
+        """Whether the judge writes anything that is searched for."""
+        return self.first_written <= self.searched_rounds
+
+    @property
+    def first_written(self) -> int:
+        """The first round that searches what the judge wrote; beyond the last where none does."""
+        if self.single_pass or not self.refine:
+            return self.searched_rounds + 1
+        return 1 if self.rewrite_first else 2

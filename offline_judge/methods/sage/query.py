@@ -39,25 +39,24 @@ class QueryWriter:
         Raises:
             UnscoredError: the judge refused, or the engine failed.
         """
-        earlier = {normalise_query(query): query for query in memory.written_queries}
+        earlier = {normalise_query(query): query for query in memory.queries}
         try:
             written = await self._write(number, question, memory, judge)
         except UnscoredError as error:
             if error.reason not in _SURVIVABLE:
                 raise
             written = question
-        memory.written_queries.append(written)
         repeated = earlier.get(normalise_query(written))
         return PlannedQuery(repeated or written, fallback=repeated is not None)
 
     async def _write(self, number: int, question: str, memory: Memory, judge: Judge) -> str:
         values: Values = {"question": question, "notes": memory.notes()}
         first = await judge.ask("query", values, _QUERY, at=At(round=number))
-        earlier = {normalise_query(query) for query in memory.written_queries}
+        earlier = {normalise_query(query) for query in memory.queries}
         if normalise_query(first.value) not in earlier:
             return first.value
         # Several at once, since a small judge that is asked for one repeats itself even then.
-        forbidden: Values = {"forbidden": tuple(dict.fromkeys(memory.written_queries))}
+        forbidden: Values = {"forbidden": tuple(dict.fromkeys(memory.queries))}
         others = await judge.ask(
             "query.again", forbidden, _OTHERS, at=At(round=number), follows=first.turn, variant=1
         )

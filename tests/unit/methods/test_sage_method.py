@@ -61,9 +61,38 @@ SAMPLE = Sample(id="s", question="Which fact?", response="The second one")
 async def judged(
     judge: FakeJudge, search: FakeSearch | None = None, sample: Sample = SAMPLE, **options: Any
 ) -> tuple[Judgment, ListTrace]:
+    """Judge with every query written, as in the paper, unless options say otherwise."""
     trace = ListTrace()
     context = MethodContext(judge=judge, search=search or FakeSearch(), trace=trace)
-    return await Sage.from_options(options).judge(sample, context), trace
+    return await Sage.from_options({"rewrite_first": True} | options).judge(sample, context), trace
+
+
+async def test_the_first_round_searches_the_question_itself() -> None:
+    judge = FakeJudge(Script(), masses)
+    judgment, trace = await judged(judge, rewrite_first=False)
+    rounds = [event for event in trace.events if isinstance(event, RoundFinished)]
+    assert [r.query for r in rounds] == ["Which fact?", "query 1", "query 2"]
+    assert judgment.distinct_queries == 3
+    assert not any(r.fallback for r in rounds)
+
+
+async def test_a_written_query_that_repeats_the_question_is_asked_for_again() -> None:
+    def script(template: str, values: Values) -> str:
+        if template == "query.again":
+            assert values["forbidden"] == ("Which fact?",)
+            return "another one; which FACT"
+        return "which fact" if template == "query" else Script()(template, values)
+
+    _, trace = await judged(FakeJudge(script, masses), rewrite_first=False, rounds=2)
+    rounds = [event for event in trace.events if isinstance(event, RoundFinished)]
+    assert [r.query for r in rounds] == ["Which fact?", "another one"]
+
+
+async def test_one_round_writes_no_query() -> None:
+    judge = FakeJudge(Script(), masses)
+    await judged(judge, rewrite_first=False, rounds=1)
+    assert not [call for call in judge.calls if call.template.startswith("query")]
+    assert "query" not in Sage.from_options({"rounds": 1}).stages
 
 
 async def test_the_verdict_is_the_share_of_the_two_labels() -> None:
