@@ -29,7 +29,9 @@ def words(text: str, *, articles: bool = False) -> tuple[str, ...]:
     KorQuAD).
     """
     folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    found: list[str] = _WORD.findall("".join(map(_spelt, folded)))
+    # Once more, since a mark may now stand right behind the letter it belongs to.
+    spelt = unicodedata.normalize("NFKC", "".join(map(_spelt, folded)))
+    found: list[str] = _WORD.findall(spelt)
     return tuple(word for word in found if articles or word not in _ARTICLES)
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from fake_judge import FakeJudge, ListTrace
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from offline_judge.domain.judgment import Judgment, UnscoredReason
@@ -113,6 +113,7 @@ def test_it_has_no_stage_and_no_prompt() -> None:
 
 
 @given(st.text(), st.text())
+@example("C:\u0327", "")
 def test_scores_agree_with_one_another_on_any_text(response: str, answer: str) -> None:
     said, wanted = words(response), words(answer)
     assert words(" ".join(said)) == said, "normalising twice changes nothing"
