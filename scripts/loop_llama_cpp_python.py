@@ -51,7 +51,8 @@ for row in sys.stdin:
     sample, queries, notes, known = json.loads(row), list[str](), list[str](), set[str]()
     read: list[tuple[float, float, Turns]] = []
     for number in range(3):
-        query = line(turns := asked("query", {**sample, "notes": notes}), 24)
+        turns = asked("query", {**sample, "notes": notes})
+        query = line(turns, 24) if number else sample["question"]
         if query in queries:
             turns = asked("query.again", {"forbidden": queries}, *turns, said(query))
             query = line(turns, 48).split(";")[0]
@@ -73,8 +74,7 @@ for row in sys.stdin:
         missing = line(asked("reflection.missing", {}, *read[-len(near)][2], said("Yes")), 24)
         notes.append(f"searched: {query} | found: {summary or 'nothing'} | missing: {missing}")
     if not read:
-        read.append((0.0, yes(turns := asked("knowledge", sample)), turns))
-    best = max(odds for odds, _, _ in read)
-    _, right, turns = max((one for one in read if one[0] >= best - 0.7), key=lambda one: one[1])
+        read.append((top := 0.0, yes(turns := asked("knowledge", sample)), turns))
+    _, right, turns = max((one for one in read if one[0] >= top - 0.7), key=lambda one: one[1])
     why = asked("reflection.rationale", {"cite": 1}, *turns, said("Yes" if right >= 0 else "No"))
     print(json.dumps({"verdict": right >= 0, "rationale": chat(why, 96, WHY)}), flush=True)
