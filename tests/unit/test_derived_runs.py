@@ -69,7 +69,7 @@ def parent(settings: Settings, tmp_path: Path) -> str:
     ]
     data = tmp_path / "data.jsonl"
     data.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    options = {"rounds": 2, "rationale": False}
+    options = {"rounds": 2, "rationale": False, "rewrite_first": True}
     view = api.run(RunRequest("sage", data, options=options), settings)
     assert view.summary.outcomes == {"scored": 2}
     return view.manifest.run_id
