@@ -114,6 +114,17 @@ def isolated_dirs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[D
 
 
 @pytest.fixture(scope="session")
+def built_evidence(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An evidence folder with vectors and a Chroma index closed in good order; tests copy it."""
+    # Imported here: only tests of the index pay for Chroma.
+    from evidence_parts import INDEXED, build_index
+
+    folder = tmp_path_factory.mktemp("built") / "evidence"
+    build_index(folder, INDEXED)
+    return folder
+
+
+@pytest.fixture(scope="session")
 def small_weights(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The 135M: knows next to nothing, but is a real model in a real engine."""
     return _weights(SMALL, tmp_path_factory.mktemp("checks"))

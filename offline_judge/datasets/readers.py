@@ -158,7 +158,8 @@ class _Collector:
         try:
             if row.problem:
                 raise ValueError(row.problem)
-            for draft in reader.drafts(row):
+            # All of them first: of a row that is skipped no part is kept.
+            for draft in tuple(reader.drafts(row)):
                 if isinstance(draft, LeftOutError):
                     self.left_out[str(draft)] = self.left_out.get(str(draft), 0) + 1
                 else:

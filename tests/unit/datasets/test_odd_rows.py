@@ -126,3 +126,15 @@ def test_a_row_without_a_column_of_its_form_is_refused_by_name(
     assert f" 2: `{column}` is missing" in caught.value.message
     assert caught.value.where == str(path)
     assert "--skip-bad" in caught.value.remedy
+
+
+@pytest.mark.parametrize("odd", [7, "\x00", " "])
+def test_of_a_row_that_is_skipped_no_system_is_kept(tmp_path: Path, odd: Any) -> None:
+    bad = {**EVOUNA[0], "question": "who sank it", "answer_gpt4": odd}
+    path = _write(tmp_path, "evouna", "NQ.json", [EVOUNA[0], bad])
+    loaded = read_samples(path, form="evouna", skip_bad=True)
+    systems = [sample.metadata["system"] for sample in loaded.samples if "sank" in sample.question]
+    assert systems == ([] if loaded.problems else ["fid", "gpt4"])
+    assert loaded.source.left_out.get("answers that `newbing` did not give") == 2 - len(
+        loaded.problems
+    )

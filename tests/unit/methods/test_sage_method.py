@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from offline_judge.domain.events import RoundFinished, SearchFinished
 from offline_judge.domain.evidence import EvidenceState
-from offline_judge.domain.judgment import Judgment
+from offline_judge.domain.judgment import Judgment, UnscoredReason
 from offline_judge.domain.sample import Sample
 from offline_judge.errors import UnscoredError, UsageError
 from offline_judge.methods.sage.method import Sage
@@ -368,6 +368,21 @@ async def test_a_query_that_cannot_be_had_gives_way_to_the_question() -> None:
     search = FakeSearch()
     await judged(FakeJudge(Silent(), masses), search)
     assert search.queries[0] == SAMPLE.question
+
+
+@pytest.mark.parametrize("note", ["relevance.summary", "reflection.missing"])
+@pytest.mark.parametrize("reason", ["malformed", "empty", "truncated"])
+async def test_a_note_that_cannot_be_had_leaves_the_sample_scored(note: str, reason: str) -> None:
+    def script(template: str, values: Values) -> str:
+        if template == note:
+            raise UnscoredError(UnscoredReason(reason), "of no use")
+        return Script()(template, values)
+
+    judgment, trace = await judged(FakeJudge(script, masses), rounds=2)
+    assert judgment.verdict
+    first = next(event for event in trace.events if isinstance(event, RoundFinished))
+    lost = first.summary if note == "relevance.summary" else first.missing
+    assert lost == ""
 
 
 async def test_search_for_is_no_part_of_what_is_missing() -> None:

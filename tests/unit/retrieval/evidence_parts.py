@@ -16,6 +16,7 @@ from offline_judge.retrieval.evidence.record import Record
 from offline_judge.retrieval.evidence.vectors import Matrix, Space, VectorTable, embed_missing
 
 DIMENSION = 32
+INDEXED = 1500  # Chroma writes its index to files from a thousand vectors on
 
 
 def passage(number: int | str, text: str = "", **more: Any) -> Passage:

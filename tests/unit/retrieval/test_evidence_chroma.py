@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 from evidence_parts import (
     DIMENSION,
+    INDEXED,
     Random,
-    build_index,
     check_answers,
     embed_all,
     filled_record,
@@ -40,21 +40,12 @@ from offline_judge.retrieval.evidence.vectors import Matrix, Space
 
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent
-COUNT = 1500  # Chroma writes its index to files from a thousand vectors on
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An evidence folder with vectors and an index that was closed in good order."""
-    folder = tmp_path_factory.mktemp("built") / "evidence"
-    build_index(folder, COUNT)
-    return folder
 
 
 @pytest.fixture
-def folder(built: Path, tmp_path: Path) -> Path:
-    """A copy of it for one test."""
-    return Path(shutil.copytree(built, tmp_path / "evidence"))
+def folder(built_evidence: Path, tmp_path: Path) -> Path:
+    """An index that a test may damage."""
+    return Path(shutil.copytree(built_evidence, tmp_path / "evidence"))
 
 
 def test_a_child_killed_between_queries_costs_no_answer(folder: Path) -> None:
@@ -68,7 +59,7 @@ def test_a_child_killed_between_queries_costs_no_answer(folder: Path) -> None:
     index.close()
     record.close()
     assert "exact search answers instead" in told[0]
-    assert check_answers(folder, COUNT) == []
+    assert check_answers(folder, INDEXED) == []
 
 
 def test_no_file_of_chromas_grows_beyond_its_room(tmp_path: Path) -> None:
@@ -185,7 +176,7 @@ def test_a_second_process_answers_exactly_records_more_and_says_who_holds(folder
     record = Record(folder)
     index = index_of(record, embedder, told)
     assert index.open()
-    number = COUNT + 1
+    number = INDEXED + 1
     assert index.nearest(embedder.embed(["A new passage."], kind="query")[0], 1, None)[0] == number
     assert index.fill() == 1
     near, _ = index.nearest(embedder.embed(["A new passage."], kind="query")[0], 1, None)
@@ -203,7 +194,7 @@ def test_a_lock_that_a_dead_process_left_is_no_obstacle(folder: Path) -> None:
     with lock.open("rb") as file:
         # Its Chroma ends right after it, and this waits for that.
         fcntl.flock(file, fcntl.LOCK_EX)
-    assert check_answers(folder, COUNT) == []
+    assert check_answers(folder, INDEXED) == []
 
 
 def test_another_embedder_has_another_collection(folder: Path) -> None:
@@ -212,7 +203,7 @@ def test_another_embedder_has_another_collection(folder: Path) -> None:
     embed_all(table_of(record, new), new)
     second = index_of(record, new, told)
     assert second.open()
-    assert second.fill() == COUNT
+    assert second.fill() == INDEXED
     assert recall(second, table_of(record, new)) >= 0.98
     second.close()
     first = index_of(record, old, told)
@@ -272,7 +263,7 @@ def test_what_was_pruned_is_not_found_again(folder: Path) -> None:
     index = index_of(record, embedder, told)
     assert index.open()
     gone = prune(record, source="corpus:7")
-    assert gone.passages == COUNT // 100
+    assert gone.passages == INDEXED // 100
     table = table_of(record, embedder)
     assert recall(index, table) >= 0.98
     index.close()

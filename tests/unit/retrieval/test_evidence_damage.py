@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from evidence_parts import (
+    INDEXED,
     Random,
-    build_index,
     check_answers,
     filled_record,
     index_of,
@@ -21,21 +21,11 @@ from evidence_parts import (
 
 from offline_judge.retrieval.evidence.record import Record
 
-COUNT = 1500  # Chroma writes its index to files from a thousand vectors on
-
-
-@pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An evidence folder with vectors and an index that was closed in good order."""
-    folder = tmp_path_factory.mktemp("built") / "evidence"
-    build_index(folder, COUNT)
-    return folder
-
 
 @pytest.fixture
-def folder(built: Path, tmp_path: Path) -> Path:
-    """A copy of it for one test."""
-    return Path(shutil.copytree(built, tmp_path / "evidence"))
+def folder(built_evidence: Path, tmp_path: Path) -> Path:
+    """An index that a test may damage."""
+    return Path(shutil.copytree(built_evidence, tmp_path / "evidence"))
 
 
 def data_of(folder: Path) -> Path:
@@ -105,17 +95,17 @@ def test_damage_after_a_good_end_is_noticed_and_mended_from_the_record(
     folder: Path, name: str
 ) -> None:
     ALL[name](folder)
-    told = check_answers(folder, COUNT)
+    told = check_answers(folder, INDEXED)
     assert len(told) == 1
     assert "damaged" in told[0]
-    assert check_answers(folder, COUNT) == []
+    assert check_answers(folder, INDEXED) == []
 
 
 @pytest.mark.parametrize("name", NOTICED)
 def test_damage_after_a_kill_is_noticed_by_the_child_that_opens(folder: Path, name: str) -> None:
     pretend_killed(folder)
     NOTICED[name](folder)
-    told = check_answers(folder, COUNT)
+    told = check_answers(folder, INDEXED)
     assert len(told) == 1
     assert "damaged" in told[0]
 
@@ -125,7 +115,7 @@ def test_damage_that_only_adding_meets_gives_no_wrong_neighbour(folder: Path, na
     pretend_killed(folder)
     QUIET[name](folder)
     embedder, told = Random(), list[str]()
-    record = filled_record(folder, COUNT, embedder, first=COUNT)
+    record = filled_record(folder, INDEXED, embedder, first=INDEXED)
     embedded = embedder.texts
     for _ in range(2):
         index = index_of(record, embedder, told)
@@ -134,7 +124,7 @@ def test_damage_that_only_adding_meets_gives_no_wrong_neighbour(folder: Path, na
         assert recall(index, table_of(record, embedder)) >= 0.98
         index.close()
     record.close()
-    assert embedded == embedder.texts == COUNT
+    assert embedded == embedder.texts == INDEXED
 
 
 SEEN = ("all gone", "database gone", "database cut", "level data cut", "links gone", "state cut")
@@ -147,7 +137,7 @@ def test_files_that_are_gone_or_cut_are_seen_without_opening(folder: Path, name:
     assert (index.fault(), index.waiting()) == ("", 0)
     NOTICED[name](folder)
     assert index.fault()
-    assert (index.holds(), index.waiting()) == (0, COUNT)
+    assert (index.holds(), index.waiting()) == (0, INDEXED)
     record.close()
 
 
@@ -168,7 +158,7 @@ def test_a_database_gone_is_seen_after_a_kill_and_an_index_just_begun_is_whole(
 
 def test_an_undamaged_index_is_believed(folder: Path) -> None:
     before = data_of(folder)
-    assert check_answers(folder, COUNT) == []
+    assert check_answers(folder, INDEXED) == []
     pretend_killed(folder)
-    assert check_answers(folder, COUNT) == []
+    assert check_answers(folder, INDEXED) == []
     assert data_of(folder) == before
