@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from importlib.resources import files
 from typing import Any
 
@@ -10,61 +9,14 @@ import pytest
 from fake_judge import FakeJudge, FakeSearch, ListTrace
 from hypothesis import given
 from hypothesis import strategies as st
+from sage_parts import SAMPLE, Script, flat, judged, masses
 
 from offline_judge.domain.events import RoundFinished, SearchFinished
 from offline_judge.domain.evidence import EvidenceState
-from offline_judge.domain.judgment import Judgment, UnscoredReason
 from offline_judge.domain.sample import Sample
 from offline_judge.errors import UnscoredError, UsageError
 from offline_judge.methods.sage.method import Sage
 from offline_judge.protocols import MethodContext, Untrusted, Values
-
-
-def _flat(values: dict[str, Any]) -> str:
-    def text(value: Any) -> str:
-        if isinstance(value, Untrusted):
-            return value.text
-        return " ".join(map(text, value)) if isinstance(value, tuple) else str(value)
-
-    return " ".join(map(text, values.values()))
-
-
-class Script:
-    """Distinct queries, a summary that quotes passage 2, JSON rationales."""
-
-    def __init__(
-        self, *, repeat: bool = False, cites: tuple[str, ...] = ("E1",), argues: bool = True
-    ) -> None:
-        self.repeat, self.cites, self.argues, self.count = repeat, cites, argues, 0
-
-    def __call__(self, template: str, values: Values) -> str:
-        if template.endswith(".rationale"):
-            fields: dict[str, Any] = {"rationale": "So it says.", "correct": self.argues}
-            return json.dumps(fields | ({"cites": self.cites} if values["cite"] else {}))
-        if template.startswith("query"):
-            self.count += 1
-            return "same query" if self.repeat else f"query {self.count}"
-        return {"relevance.summary": "It is fact 2.", "reflection.missing": "the year"}[template]
-
-
-def masses(template: str, values: Values) -> dict[str, float]:
-    """Passage 2 says what the answer is, the others do not; all of them support the response."""
-    if template == "relevance":
-        says = 0.9 if "number 2." in _flat(dict(values)) else 0.1
-        return {"relevant": says, "irrelevant": 1 - says}
-    return {"true": 0.6, "false": 0.2}
-
-
-SAMPLE = Sample(id="s", question="Which fact?", response="The second one")
-
-
-async def judged(
-    judge: FakeJudge, search: FakeSearch | None = None, sample: Sample = SAMPLE, **options: Any
-) -> tuple[Judgment, ListTrace]:
-    """Judge with every query written, as in the paper, unless options say otherwise."""
-    trace = ListTrace()
-    context = MethodContext(judge=judge, search=search or FakeSearch(), trace=trace)
-    return await Sage.from_options({"rewrite_first": True} | options).judge(sample, context), trace
 
 
 async def test_the_first_round_searches_the_question_itself() -> None:
@@ -136,7 +88,7 @@ def test_a_response_reaches_no_query_but_through_the_reflections(one: str, other
 async def test_what_is_missing_reaches_the_next_query() -> None:
     judge = FakeJudge(Script(), masses)
     await judged(judge)
-    assert "the year" in _flat(judge.asked("query")[1].values)
+    assert "the year" in flat(judge.asked("query")[1].values)
 
 
 async def test_notes_only_grow() -> None:
@@ -150,7 +102,7 @@ async def test_notes_only_grow() -> None:
 async def test_a_passage_is_taken_up_once_even_if_every_query_finds_it_again() -> None:
     judge = FakeJudge(Script(), masses)
     await judged(judge)
-    read = " ".join(_flat(call.values) for call in judge.asked("relevance"))
+    read = " ".join(flat(call.values) for call in judge.asked("relevance"))
     assert all(read.count(f"Fact number {n}.") == 1 for n in range(1, 10))
 
 
@@ -168,16 +120,16 @@ async def test_a_repeated_query_is_asked_again_with_the_earlier_ones_forbidden()
 async def test_a_fall_back_round_takes_the_next_ranks() -> None:
     judge = FakeJudge(Script(repeat=True), masses)
     await judged(judge)
-    shown = [_flat(call.values) for call in judge.asked("relevance")]
+    shown = [flat(call.values) for call in judge.asked("relevance")]
     assert ["Fact number 4." in text for text in shown[3:6]] == [True, False, False]
 
 
 async def test_the_response_is_read_against_the_passage_that_says_the_answer() -> None:
     judge = FakeJudge(Script(), masses)
     await judged(judge)
-    shown = [call.values["evidence"] for call in judge.asked("reflection")]
-    assert shown[0] == Untrusted("[E2] T2: Fact number 2.", "evidence")
-    assert sum(one == shown[0] for one in shown) == 1
+    shown = [call.values["evidence"] for call in judge.asked("informed")]
+    assert shown == [Untrusted("[E2] T2: Fact number 2.", "evidence")]
+    assert shown[0] not in [call.values["evidence"] for call in judge.asked("reflection")]
 
 
 async def test_passages_of_equal_relevance_are_all_read() -> None:
@@ -192,7 +144,7 @@ async def test_passages_of_equal_relevance_are_all_read() -> None:
 
 async def test_a_passage_of_a_later_round_that_says_the_answer_decides() -> None:
     def late(template: str, values: Values) -> dict[str, float]:
-        about = "number 8." in _flat(dict(values))
+        about = "number 8." in flat(dict(values))
         if template == "relevance":
             return {"relevant": 0.95, "irrelevant": 0.05} if about else {"irrelevant": 0.9}
         return {"false": 0.9, "true": 0.1} if about else {"true": 0.9, "false": 0.1}
@@ -205,11 +157,14 @@ async def test_a_passage_of_a_later_round_that_says_the_answer_decides() -> None
 async def test_prompts_about_one_passage_begin_alike_and_share_a_slot() -> None:
     judge = FakeJudge(Script(), masses)
     await judged(judge, rounds=1)
-    place = {_flat({"e": c.values["evidence"]}): c.at.place for c in judge.asked("relevance")}
+    await judged(judge, rounds=1, restate=False)
+    place = {flat({"e": c.values["evidence"]}): c.at.place for c in judge.asked("relevance")}
     assert len(set(place.values())) == 3
     assert set(place.values()) <= set(Sage.from_options({"rounds": 1}).stages)
-    for call in judge.asked("reflection"):
-        assert place[_flat({"e": call.values["evidence"]})] == call.at.place
+    assert judge.asked("informed")
+    assert judge.asked("reflection")
+    for call in judge.asked("reflection") + judge.asked("informed"):
+        assert place[flat({"e": call.values["evidence"]})] == call.at.place
 
 
 def test_the_shared_beginning_of_prompts_is_the_same_text() -> None:
@@ -218,10 +173,11 @@ def test_the_shared_beginning_of_prompts_is_the_same_text() -> None:
     def read(name: str) -> str:
         return (prompts / f"{name}.jinja").read_text("utf-8")
 
-    assert read("relevance.system") == read("reflection.system")
+    assert read("relevance.system") == read("reflection.system") == read("informed.system")
     shared = read("relevance.user").partition("Does the evidence")[0].rstrip("\n")
     assert "{{ question }}" in shared
     assert read("reflection.user").startswith(shared)
+    assert read("informed.user").startswith(shared)
 
 
 async def test_without_refinement_the_question_is_searched_and_no_query_written() -> None:
@@ -368,21 +324,6 @@ async def test_a_query_that_cannot_be_had_gives_way_to_the_question() -> None:
     search = FakeSearch()
     await judged(FakeJudge(Silent(), masses), search)
     assert search.queries[0] == SAMPLE.question
-
-
-@pytest.mark.parametrize("note", ["relevance.summary", "reflection.missing"])
-@pytest.mark.parametrize("reason", ["malformed", "empty", "truncated"])
-async def test_a_note_that_cannot_be_had_leaves_the_sample_scored(note: str, reason: str) -> None:
-    def script(template: str, values: Values) -> str:
-        if template == note:
-            raise UnscoredError(UnscoredReason(reason), "of no use")
-        return Script()(template, values)
-
-    judgment, trace = await judged(FakeJudge(script, masses), rounds=2)
-    assert judgment.verdict
-    first = next(event for event in trace.events if isinstance(event, RoundFinished))
-    lost = first.summary if note == "relevance.summary" else first.missing
-    assert lost == ""
 
 
 async def test_search_for_is_no_part_of_what_is_missing() -> None:
