@@ -12,9 +12,12 @@ MODEL, PROMPTS, THREADS, JSON = *sys.argv[1:3], int(sys.argv[3]), "json" in sys.
 FILES = Environment(loader=FileSystemLoader(PROMPTS), trim_blocks=True, lstrip_blocks=True)
 LLM = Llama(MODEL, n_ctx=4096, n_threads=THREADS, n_threads_batch=THREADS, verbose=False)
 YES, NO = (LLM.tokenize(word, add_bos=False)[0] for word in (b"Yes", b"No"))
-SAID_YES, SAID_NO = ({"role": "assistant", "content": word} for word in ("Yes", "No"))
 TEXT, LABEL = {"answer": {"type": "string"}}, {"answer": {"enum": ["Yes", "No"]}}
 WHY = {"rationale": {"type": "string"}, "correct": {"type": "boolean"}}
+
+
+def said(text: str) -> dict[str, str]:
+    return {"role": "assistant", "content": text}
 
 
 def asked(name: str, values: dict[str, object], *before: dict[str, str]) -> Turns:
@@ -51,8 +54,7 @@ for row in sys.stdin:
         turns = asked("query", {**sample, "notes": notes})
         query = line(turns, 24) if number else sample["question"]
         if query in queries:
-            turns.append({"role": "assistant", "content": query})
-            turns = asked("query.again", {"forbidden": queries}, *turns)
+            turns = asked("query.again", {"forbidden": queries}, *turns, said(query))
             query = line(turns, 48).split(";")[0]
         queries.append(query)
         print(json.dumps({"search": query, "limit": 3 + len(known)}), flush=True)
@@ -62,19 +64,17 @@ for row in sys.stdin:
         known |= {hit["id"] for hit in hits}
         texts = [{**sample, "evidence": f"[{hit['id']}] {hit['text'][:1200]}"} for hit in hits]
         found = [(yes(turns := asked("relevance", text)), turns, text) for text in texts]
-        found.sort(key=lambda one: -one[0])
-        top = max([found[0][0], *(odds for odds, _, _ in read)])
-        near = [found[0], *(one for one in found[1:] if one[0] > top - 0.7)]
-        for rank, (odds, turns, text) in enumerate(near):
-            wanted = odds >= 1 or (odds >= 0 and not rank and number < 2)
-            note = line(asked("relevance.summary", {}, *turns, SAID_YES), 64) if wanted else ""
-            name = "informed" if odds >= 1 and note else "reflection"
-            read.append((odds, yes(asks := asked(name, {**text, "summary": note})), asks))
-            if not rank and number < 2:
-                gap = line(asked("reflection.missing", {}, *asks, SAID_YES), 24)
-                notes.append(f"searched: {query} | found: {note or 'nothing'} | missing: {gap}")
+        best, turns, text = max(found, key=lambda one: one[0])
+        top = max([best, *(odds for odds, _, _ in read)])
+        near = [(best, text), *((odds, t) for odds, _, t in found if best > odds > top - 0.7)]
+        read += [(odds, yes(asks := asked("reflection", t)), asks) for odds, t in near]
+        if number == 2:  # nobody reads what follows
+            break
+        summary = line(asked("relevance.summary", {}, *turns, said("Yes")), 64) if best >= 0 else ""
+        missing = line(asked("reflection.missing", {}, *read[-len(near)][2], said("Yes")), 24)
+        notes.append(f"searched: {query} | found: {summary or 'nothing'} | missing: {missing}")
     if not read:
         read.append((top := 0.0, yes(turns := asked("knowledge", sample)), turns))
     _, right, turns = max((one for one in read if one[0] >= top - 0.7), key=lambda one: one[1])
-    why = asked("reflection.rationale", {"cite": 1}, *turns, SAID_YES if right >= 0 else SAID_NO)
+    why = asked("reflection.rationale", {"cite": 1}, *turns, said("Yes" if right >= 0 else "No"))
     print(json.dumps({"verdict": right >= 0, "rationale": chat(why, 96, WHY)}), flush=True)

@@ -18,7 +18,6 @@ from offline_judge.methods.sage.memory import Evidence, Memory, Reflection, Roun
 from offline_judge.methods.sage.options import SageOptions
 from offline_judge.methods.sage.query import QUERY_TOKENS, PlannedQuery, QueryWriter
 from offline_judge.methods.sage.read import (
-    CLEAR,
     MISSING_CHARS,
     SUMMARY_CHARS,
     Reader,
@@ -80,16 +79,13 @@ class Sage:
             "question": sample.question,
             "notes": (note,) * (self._options.searched_rounds - 1),
         }
-        response: dict[str, str | Untrusted] = {
+        response: Values = {
             **self._reader(sample).values(passage),
             "response": Untrusted(sample.response, "response"),
         }
-        template = "reflection"
-        if self._options.restates:
-            template, response["summary"] = "informed", Untrusted(_filler(SUMMARY_CHARS), "summary")
         return (
             *((("query", query, QUERY_TOKENS * 2),) if self._options.writes_queries else ()),
-            (template, response, 2 * RATIONALE_TOKENS),
+            ("reflection", response, 2 * RATIONALE_TOKENS),
         )
 
     async def judge(self, sample: Sample, context: MethodContext) -> Judgment:
@@ -112,24 +108,15 @@ class Sage:
         evidence = await self._search(number, planned, memory, context)
         reader = self._reader(sample)
         relevant = await reader.relevance(number, evidence, context.judge)
-        # The next query is written from what the best passage says and what is missing.
-        notes = self._options.writes_queries and number < self._options.searched_rounds
+        reflections = [
+            await reader.reflect(number, passage, sample.response, context.judge)
+            for passage in _worth_reading(relevant, memory)
+        ]
         summary = missing = ""
-        reflections: list[Reflection] = []
-        for passage in _worth_reading(relevant, memory):
-            best = passage is relevant[0]
-            clear = self._options.restates and passage.log_odds >= CLEAR
-            said = ""
-            if clear or (notes and best and passage.log_odds >= 0):
-                said = await reader.summarise(number, passage, context.judge)
-            summary = said if best else summary
-            beside = said if clear else ""
-            reflections.append(
-                await reader.reflect(
-                    number, passage, sample.response, context.judge, summary=beside
-                )
-            )
-        if notes and reflections:
+        # Both are for the next query writer's eyes only.
+        if self._options.writes_queries and number < self._options.searched_rounds and relevant:
+            if relevant[0].log_odds >= 0:
+                summary = await reader.summarise(number, relevant[0], context.judge)
             missing = await reader.missing(number, reflections[0].reading.turn, context.judge)
         finished = Round(
             number=number,

@@ -18,9 +18,6 @@ class SageOptions(Frozen):
             ablation "no refinement").
         rewrite_first: Write the first query too, as the paper does. Off, the first round searches
             the question itself and queries are written from the second on; our choice.
-        restate: Read the response behind a passage that clearly says what the answer is together
-            with what the judge noted of that passage, as the paper reflects on a summary. Off, it
-            is read behind the passage alone, as it is where no passage is that clear.
         sufficiency: Stop when a round's evidence settles the response (off, as in the paper).
         single_pass: One round: a search with the question itself, and the response read once
             against the likely ones of its passages. No queries, summaries or notes of what is
@@ -33,7 +30,6 @@ class SageOptions(Frozen):
     passage_chars: int = Field(default=1200, ge=200, le=8000)
     refine: bool = True
     rewrite_first: bool = False
-    restate: bool = True
     sufficiency: bool = False
     single_pass: bool = False
     rationale: bool = True
@@ -48,11 +44,6 @@ class SageOptions(Frozen):
     def searched_rounds(self) -> int:
         """Rounds that are made."""
         return 1 if self.single_pass else self.rounds
-
-    @property
-    def restates(self) -> bool:
-        """Whether summaries are read beside their passages."""
-        return self.restate and not self.single_pass
 
     @property
     def writes_queries(self) -> bool:

@@ -3,9 +3,7 @@
 All prompts about one passage begin with the same head, passage and question, so a passage is read
 once for every question and a response costs its own words only. The paper reflects on a summary
 of the results; a small judge that reads its own summary loses much of what the passage says, so
-here the reflection reads the passage itself, and the summary beside it only where the passage
-clearly says what the answer is: of others the summary is guesswork. That is our choice, measured
-in docs/experiments.md.
+here the reflection reads the passage itself. That is our choice.
 """
 
 from __future__ import annotations
@@ -35,8 +33,6 @@ _MISSING = LineAnswer(
 )
 _RELEVANT = Label(name="relevant", text="Yes")
 _RELEVANCE = (_RELEVANT, Label(name="irrelevant", text="No"))
-CLEAR = 1.0
-"""Log-odds of saying what the answer is from which a passage's summary is worth reading."""
 _LEAST = 1e-6
 # "search for X" says no more than X.
 _INTENT = re.compile(r"\A(?:search for|look up)\s+", re.IGNORECASE)
@@ -101,18 +97,15 @@ class Reader:
         )
 
     async def reflect(
-        self, number: int, passage: Relevant, response: str, judge: Judge, *, summary: str = ""
+        self, number: int, passage: Relevant, response: str, judge: Judge
     ) -> Reflection:
-        """Read the response against one passage, and its summary where there is one.
+        """Read the response against one passage.
 
         Raises:
             UnscoredError: no label can be read, or the engine failed.
         """
-        template = "informed" if summary else "reflection"
         values = self.values(passage.item) | {"response": Untrusted(response, "response")}
-        if summary:
-            values["summary"] = Untrusted(summary, "summary")
-        reading = await judge.read(template, values, LABELS, at=At(number, passage.place))
+        reading = await judge.read("reflection", values, LABELS, at=At(number, passage.place))
         return Reflection(passage.item, passage.log_odds, reading)
 
     async def recall(self, response: str, judge: Judge) -> Reading:

@@ -127,9 +127,9 @@ async def test_a_fall_back_round_takes_the_next_ranks() -> None:
 async def test_the_response_is_read_against_the_passage_that_says_the_answer() -> None:
     judge = FakeJudge(Script(), masses)
     await judged(judge)
-    shown = [call.values["evidence"] for call in judge.asked("informed")]
-    assert shown == [Untrusted("[E2] T2: Fact number 2.", "evidence")]
-    assert shown[0] not in [call.values["evidence"] for call in judge.asked("reflection")]
+    shown = [call.values["evidence"] for call in judge.asked("reflection")]
+    assert shown[0] == Untrusted("[E2] T2: Fact number 2.", "evidence")
+    assert sum(one == shown[0] for one in shown) == 1
 
 
 async def test_passages_of_equal_relevance_are_all_read() -> None:
@@ -157,13 +157,11 @@ async def test_a_passage_of_a_later_round_that_says_the_answer_decides() -> None
 async def test_prompts_about_one_passage_begin_alike_and_share_a_slot() -> None:
     judge = FakeJudge(Script(), masses)
     await judged(judge, rounds=1)
-    await judged(judge, rounds=1, restate=False)
     place = {flat({"e": c.values["evidence"]}): c.at.place for c in judge.asked("relevance")}
     assert len(set(place.values())) == 3
     assert set(place.values()) <= set(Sage.from_options({"rounds": 1}).stages)
-    assert judge.asked("informed")
     assert judge.asked("reflection")
-    for call in judge.asked("reflection") + judge.asked("informed"):
+    for call in judge.asked("reflection"):
         assert place[flat({"e": call.values["evidence"]})] == call.at.place
 
 
@@ -173,11 +171,10 @@ def test_the_shared_beginning_of_prompts_is_the_same_text() -> None:
     def read(name: str) -> str:
         return (prompts / f"{name}.jinja").read_text("utf-8")
 
-    assert read("relevance.system") == read("reflection.system") == read("informed.system")
+    assert read("relevance.system") == read("reflection.system")
     shared = read("relevance.user").partition("Does the evidence")[0].rstrip("\n")
     assert "{{ question }}" in shared
     assert read("reflection.user").startswith(shared)
-    assert read("informed.user").startswith(shared)
 
 
 async def test_without_refinement_the_question_is_searched_and_no_query_written() -> None:
