@@ -42,8 +42,13 @@ async def test_the_first_interrupt_drains_and_the_second_cancels() -> None:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 async def test_being_told_to_go_cancels_at_once(number: signal.Signals) -> None:
     switch, phases = StopSwitch(), Phases()
-    with stop_signals(switch, phases):
-        await _send(number, phases)
+    # The tests themselves may run under nohup, which ignores one of the two.
+    before = signal.signal(number, signal.SIG_DFL)
+    try:
+        with stop_signals(switch, phases):
+            await _send(number, phases)
+    finally:
+        signal.signal(number, before)
     assert switch.state is Stop.CANCEL
 
 
