@@ -23,8 +23,10 @@ from offline_judge.api.runs import (
     export_rows,
     list_runs,
     load_run,
+    remove_run,
     resume,
     run,
+    run_listings,
     show,
 )
 from offline_judge.api.scoring import (
@@ -52,6 +54,7 @@ from offline_judge.api.views import (
     RunView,
     SampleView,
 )
+from offline_judge.api.watching import pause, unpause, watch
 
 __all__ = [
     "AskOptions",
@@ -89,14 +92,19 @@ __all__ = [
     "models_pull",
     "models_show",
     "models_verify",
+    "pause",
     "read_gates",
+    "remove_run",
     "resume",
     "run",
     "run_costs",
+    "run_listings",
     "run_shortfalls",
     "score",
     "score_shortfalls",
     "show",
     "study_report",
     "study_sage",
+    "unpause",
+    "watch",
 ]

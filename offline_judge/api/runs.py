@@ -205,9 +205,32 @@ def list_runs(settings: Settings) -> list[RunListing]:
     Raises:
         StorageError: the folder of runs cannot be read.
     """
+    return list(run_listings(settings))
+
+
+def run_listings(settings: Settings) -> Iterator[RunListing]:
+    """As `list_runs`, each run as soon as it is read."""
     from offline_judge import jobs
 
-    return [RunListing(*found) for found in jobs.listed(settings)]
+    for one in jobs.listed(settings):
+        yield RunListing(one.manifest, one.status, one.planned, one.outcomes, one.agreement)
+
+
+def remove_run(run_id: str, settings: Settings) -> None:
+    """Delete a run for good.
+
+    Args:
+        run_id: Its whole id: what is begun like several others, or `last`, deletes nothing.
+        settings: Where runs are.
+
+    Raises:
+        RunNotFoundError: no run has this very id.
+        RunLockedError: a process works on it.
+        StorageError: it could not be deleted.
+    """
+    from offline_judge import wiring
+
+    wiring.run_store(settings).remove(run_id)
 
 
 def export_rows(run_id: str, settings: Settings) -> Iterator[dict[str, Any]]:

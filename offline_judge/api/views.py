@@ -111,10 +111,21 @@ class AskView(SampleView):
 
 @dataclass(frozen=True)
 class RunListing:
-    """One run in the list of runs."""
+    """One run in the list of runs.
+
+    Attributes:
+        manifest: What shapes its judgments.
+        status: Where it stands.
+        planned: Samples it set out to judge.
+        outcomes: Outcome to number of samples.
+        agreement: Against labels, where there are any.
+    """
 
     manifest: RunManifest
-    summary: RunSummary
+    status: str
+    planned: int
+    outcomes: Mapping[str, int]
+    agreement: Agreement | None
 
     @property
     def id(self) -> str:
@@ -137,34 +148,19 @@ class RunListing:
         return self.manifest.judge.name
 
     @property
-    def status(self) -> str:
-        """Where the run stands."""
-        return self.summary.status
-
-    @property
     def parent(self) -> Parent | None:
         """Whose sample it judges again, where it is a derived run."""
         return self.manifest.parent
 
     @property
-    def planned(self) -> int:
-        """Samples the run set out to judge."""
-        return self.summary.planned
-
-    @property
     def finished(self) -> int:
         """Samples with an outcome that is not `cancelled`."""
-        return sum(n for name, n in self.summary.outcomes.items() if name != "cancelled")
+        return sum(n for name, n in self.outcomes.items() if name != "cancelled")
 
     @property
     def unscored(self) -> int:
         """Finished samples without a verdict, errors included."""
-        return self.finished - self.summary.outcomes.get("scored", 0)
-
-    @property
-    def agreement(self) -> Agreement | None:
-        """Against labels, where there are any."""
-        return self.summary.agreement
+        return self.finished - self.outcomes.get("scored", 0)
 
 
 @dataclass(frozen=True)

@@ -1,13 +1,14 @@
-"""Beginning, resuming and stopping runs: data, parts and a run directory brought together."""
+"""Beginning, resuming, watching and stopping runs."""
 
 from offline_judge.jobs.beginning import ASKED, ask, begin
 from offline_judge.jobs.calibrating import FitOrder, calibrate, read_kind
 from offline_judge.jobs.deriving import derive, write_passage
 from offline_judge.jobs.labelling import LabelFile
 from offline_judge.jobs.orders import DataFile, Limits, Order, Question
-from offline_judge.jobs.others import listed, stop
+from offline_judge.jobs.others import go_on, listed, pause, stop
 from offline_judge.jobs.resuming import resume
 from offline_judge.jobs.scoring import ScoreOrder, score
+from offline_judge.jobs.watching import Watch, watch
 
 __all__ = [
     "ASKED",
@@ -18,14 +19,18 @@ __all__ = [
     "Order",
     "Question",
     "ScoreOrder",
+    "Watch",
     "ask",
     "begin",
     "calibrate",
     "derive",
+    "go_on",
     "listed",
+    "pause",
     "read_kind",
     "resume",
     "score",
     "stop",
+    "watch",
     "write_passage",
 ]

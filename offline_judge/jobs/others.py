@@ -1,18 +1,21 @@
-"""Runs of other processes: listing them, and asking one to stop."""
+"""Runs of other processes: listing them, and asking one to stop, to pause or to go on."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from offline_judge import wiring
-from offline_judge.domain.run import RunManifest, RunSummary
+from offline_judge.domain.run import Agreement, RunManifest, RunSummary
 from offline_judge.errors import (
     RunNotFoundError,
     StorageError,
     UsageError,
 )
+from offline_judge.metrics.agreement import agreement
 from offline_judge.runs.control_client import ControlClient
+from offline_judge.runs.index_rows import RunBrief
 from offline_judge.runs.reader import trace_files
 from offline_judge.runs.store import RESULTS, RunDirectory
 from offline_judge.settings import Settings
@@ -20,18 +23,28 @@ from offline_judge.settings import Settings
 _log = logging.getLogger(__name__)
 
 
-def listed(settings: Settings) -> Iterator[tuple[RunManifest, RunSummary]]:
-    """Manifest and summary of all runs, newest first, without those that cannot be read.
+@dataclass(frozen=True)
+class Listed:
+    """One run in the list of runs."""
+
+    manifest: RunManifest
+    status: str
+    planned: int
+    outcomes: dict[str, int]
+    agreement: Agreement | None
+
+
+def listed(settings: Settings) -> Iterator[Listed]:
+    """All runs, newest first and each as soon as it is read, without those that cannot be read.
 
     Raises:
         StorageError: the folder of runs cannot be read.
     """
     store = wiring.run_store(settings)
     for run_id in reversed(store.ids()):
-        directory = store.open(run_id)
         try:
-            yield directory.manifest(), _summary(directory)
-        except StorageError as error:
+            yield _listed(store.open(run_id))
+        except (StorageError, RunNotFoundError) as error:
             _log.warning("run %s is left out of the list: %s", run_id, error)
 
 
@@ -42,10 +55,24 @@ def stop(run_id: str, settings: Settings, *, drain: bool) -> None:
         RunNotFoundError: no run has this id.
         UsageError: no process works on it.
     """
+    _ask(run_id, settings, ControlClient.drain if drain else ControlClient.cancel)
+
+
+def pause(run_id: str, settings: Settings) -> None:
+    """Ask the process that works on a run to begin nothing new; raises as `stop`."""
+    _ask(run_id, settings, ControlClient.pause)
+
+
+def go_on(run_id: str, settings: Settings) -> None:
+    """Ask the process that works on a run to end its pause; raises as `stop`."""
+    _ask(run_id, settings, ControlClient.go_on)
+
+
+def _ask(run_id: str, settings: Settings, what: Callable[[ControlClient], None]) -> None:
     directory = wiring.run_store(settings).open(run_id)
     client = ControlClient(settings.runtime_path, directory.run_id)
     try:
-        (client.drain if drain else client.cancel)()
+        what(client)
     except RunNotFoundError:
         holder = directory.holder()
         if holder is None:
@@ -57,17 +84,25 @@ def stop(run_id: str, settings: Settings, *, drain: bool) -> None:
         ) from None
 
 
-def _summary(directory: RunDirectory) -> RunSummary:
-    """The summary as it lies there if nothing was recorded since, else folded anew."""
-    results = directory.file(RESULTS)
+def _listed(directory: RunDirectory) -> Listed:
+    """By the summary as it lies there if nothing was recorded since, else by the index."""
+    manifest, results = directory.manifest(), directory.file(RESULTS)
     traces = [path.stat().st_mtime_ns for path in trace_files(directory.path)]
-    if (
-        traces
-        and not directory.holder()
-        and results.exists()
-        and results.stat().st_mtime_ns >= max(traces)
-    ):
+    live = directory.holder() is not None
+    found: RunSummary | None = None
+    if traces and not live and results.exists() and results.stat().st_mtime_ns >= max(traces):
         found = directory.results()
-        if found is not None:
-            return found
-    return directory.state().summary()
+    if found is not None:
+        return Listed(manifest, found.status, found.planned, found.outcomes, found.agreement)
+    brief = directory.index().brief()
+    status = brief.ended or ("running" if live else "interrupted")
+    return Listed(manifest, status, brief.planned, brief.outcomes, _agreement(brief))
+
+
+def _agreement(brief: RunBrief) -> Agreement | None:
+    scored = [(label, verdict) for label, verdict in brief.readings if verdict is not None]
+    return agreement(
+        [label for label, _ in scored],
+        [verdict for _, verdict in scored],
+        len(brief.readings) - len(scored),
+    )

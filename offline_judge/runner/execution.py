@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -15,6 +14,7 @@ from offline_judge.domain.message import Message
 from offline_judge.domain.progress import Preflight
 from offline_judge.errors import OfflineJudgeError, StorageError
 from offline_judge.protocols import Backend, Method, RunListener, SearchProvider, TraceSink
+from offline_judge.runner.board import Audience, Board
 from offline_judge.runner.candidate.responses import Written, is_missing, ready, refused
 from offline_judge.runner.candidate.writing import Candidate, Desk, write_missing
 from offline_judge.runner.engine import Engine, EngineLog
@@ -31,7 +31,7 @@ Status = Literal["completed", "limit", "drained", "cancelled", "failed"]
 TICK_S = 1.0
 
 
-class Control(RunListener, Protocol):
+class Control(RunListener, Audience, Protocol):
     """Serves watchers and other processes while the run lasts; is told what listeners are."""
 
     async def start(self) -> None:
@@ -66,8 +66,8 @@ class Execution:
         control: Makes the control server from the switch; None serves nobody.
         candidate: Writes the responses that are missing; None where none is.
         written: What it wrote in earlier processes.
-        switch: Thrown by whoever does this work among other work and hears signals itself;
-            None makes one of its own that signals throw.
+        switch: Stops and pauses the work.
+        signals: Let signals throw the switch; whoever does this among other work hears them itself.
     """
 
     method: Method
@@ -86,7 +86,8 @@ class Execution:
     control: Callable[[StopSwitch], Control] | None = None
     candidate: Candidate | None = None
     written: Written = field(default_factory=dict)
-    switch: StopSwitch | None = None
+    switch: StopSwitch = field(default_factory=StopSwitch)
+    signals: bool = True
 
 
 async def execute(work: Execution, trace: TraceSink, listeners: SafeListeners) -> Status:
@@ -95,13 +96,12 @@ async def execute(work: Execution, trace: TraceSink, listeners: SafeListeners) -
     Raises:
         OfflineJudgeError: the run could not go on; what is recorded so far is kept.
     """
-    switch = work.switch or StopSwitch()
-    session = _Session(work, trace, listeners, switch)
+    session = _Session(work, trace, listeners)
     async with AsyncExitStack() as stack:
-        if work.switch is None:
-            stack.enter_context(stop_signals(switch, listeners))
+        if work.signals:
+            stack.enter_context(stop_signals(work.switch, listeners))
         if work.control is not None:
-            await _serve(work.control(switch), stack, listeners)
+            await _serve(work.control(work.switch), session.board, stack, listeners)
         try:
             status = await session.run()
         except OfflineJudgeError as error:
@@ -116,16 +116,15 @@ async def execute(work: Execution, trace: TraceSink, listeners: SafeListeners) -
 class _Session:
     """The steps of `execute`."""
 
-    def __init__(
-        self, work: Execution, trace: TraceSink, listeners: SafeListeners, switch: StopSwitch
-    ) -> None:
+    def __init__(self, work: Execution, trace: TraceSink, listeners: SafeListeners) -> None:
         self._work = work
         self._trace = trace
         self._listeners = listeners
-        self._switch = switch
+        self._switch = work.switch
         self._log = EngineLog(work.engine, trace, listeners)
         backend = work.engine.backend
-        self._backend = WatchedBackend(backend, work.meter.watch, self._log.answered)
+        self.board = Board(work.meter.doing)
+        self._backend = WatchedBackend(backend, self.board, work.switch, self._log.answered)
         self._plan = work.plan
         self._written: Written = work.written
         self._spent_s = 0.0
@@ -169,12 +168,13 @@ class _Session:
                 trace=self._trace,
                 listeners=self._listeners,
                 switch=self._switch,
+                board=self.board,
                 lanes=work.lanes,
                 time_limit_s=None if work.minutes is None else 30 * work.minutes,
             )
-            began = time.monotonic()
+            began = self._switch.working_clock()
             new = await write_missing(work.candidate, missing, desk)
-            self._spent_s = time.monotonic() - began
+            self._spent_s = self._switch.working_clock() - began
             self._written = {**work.written, **new}
         groups, left = ready(work.plan.groups, self._written)
         self._plan = replace(work.plan, groups=groups)
@@ -252,7 +252,7 @@ class _Session:
             lanes=work.lanes,
             time_limit_s=self._time_limit(),
             refused=refused(self._written),
-            assigned=work.meter.assign,
+            assigned=self.board.assign,
             calibration=work.calibration,
         )
         return Runner(parts, self._switch)
@@ -270,7 +270,9 @@ class _Session:
             self._listeners.progress(self._work.meter.snapshot())
 
 
-async def _serve(control: Control, stack: AsyncExitStack, listeners: SafeListeners) -> None:
+async def _serve(
+    control: Control, board: Board, stack: AsyncExitStack, listeners: SafeListeners
+) -> None:
     try:
         await control.start()
     except StorageError as error:
@@ -278,6 +280,7 @@ async def _serve(control: Control, stack: AsyncExitStack, listeners: SafeListene
         return
     stack.push_async_callback(control.close)
     listeners.add(control)
+    board.show(control)
 
 
 async def _ended(task: asyncio.Task[Any]) -> None:

@@ -12,7 +12,7 @@ from typing import Protocol
 
 from offline_judge.domain.calibration import Calibration
 from offline_judge.domain.events import AnyEvent, SampleFinished
-from offline_judge.errors import OfflineJudgeError
+from offline_judge.errors import OfflineJudgeError, UsageError
 from offline_judge.protocols import Backend, Method, RunListener, SearchProvider, Values
 from offline_judge.runner.candidate.responses import Written
 from offline_judge.runner.candidate.writing import Candidate
@@ -73,7 +73,8 @@ class Job:
         calibration: Reads every judgment a second way.
         candidate: Writes the responses that are missing; None where none is.
         written: What it wrote in earlier processes.
-        switch: As `Execution.switch`.
+        switch: Of whoever does this among other work and hears signals itself; None makes one
+            that signals throw.
     """
 
     plan: Plan
@@ -154,12 +155,14 @@ async def work_on(desk: Desk, writer: TraceWriter, parts: Parts, job: Job) -> St
     Raises:
         OfflineJudgeError: the run could not go on; what is recorded so far is kept.
     """
-    plan = job.plan
+    plan, switch = job.plan, job.switch or StopSwitch()
     meter = Meter(
         plan.planned,
         reused=plan.reused,
         reused_unscored=plan.reused_unscored,
         time_limit_s=None if job.minutes is None else 60 * job.minutes,
+        clock=switch.working_clock,
+        paused=lambda: switch.paused,
     )
     desk.meter = meter
     work = Execution(
@@ -177,7 +180,8 @@ async def work_on(desk: Desk, writer: TraceWriter, parts: Parts, job: Job) -> St
         estimate=job.estimate,
         candidate=job.candidate,
         written=job.written,
-        switch=job.switch,
+        switch=switch,
+        signals=job.switch is None,
         calibration=job.calibration,
         control=lambda switch: _control(desk, job, switch),
     )
@@ -185,16 +189,36 @@ async def work_on(desk: Desk, writer: TraceWriter, parts: Parts, job: Job) -> St
 
 
 def _control(desk: Desk, job: Job, switch: StopSwitch) -> ControlServer:
+    def tell(phase: str, detail: str) -> None:
+        desk.listeners.phase(phase, f"asked by another process; {detail}")
+
     def drain() -> None:
-        desk.listeners.phase("drain", "asked by another process; samples in flight are finished")
+        tell("drain", "samples in flight are finished")
         switch.drain()
 
     def cancel() -> None:
-        desk.listeners.phase("cancel", "asked by another process; samples in flight are given up")
+        tell("cancel", "samples in flight are given up")
         switch.cancel()
 
+    def pause() -> None:
+        if not switch.pause():
+            raise UsageError("The run is stopping already, so it cannot be paused.")
+        tell("pause", "requests in flight are finished, and nothing new is begun")
+        show()
+
+    def go_on() -> None:
+        switch.go_on()
+        tell("resume", "the run goes on")
+        show()
+
+    def show() -> None:
+        if desk.meter is not None:
+            desk.listeners.progress(desk.meter.snapshot())
+
     def status() -> dict[str, object]:
-        return {"pid": os.getpid(), "stop": switch.state.name.lower()}
+        stop = switch.state.name.lower()
+        return {"pid": os.getpid(), "stop": stop, "paused": switch.paused}
 
     handlers: dict[str, Handler] = {"drain": drain, "cancel": cancel, "status": status}
+    handlers |= {"pause": pause, "resume": go_on}
     return ControlServer(job.runtime_path, desk.directory.run_id, handlers)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -45,7 +44,6 @@ class LoopParts:
         calibration: Reads every judgment a second way; see `Runner._outcome`.
         refused: Sample id to reason and detail, for samples that have nothing to judge.
         assigned: Told each (lane, sample id) as it is taken.
-        clock: Monotonic seconds.
     """
 
     method: Method
@@ -57,19 +55,20 @@ class LoopParts:
     calibration: Calibration | None = None
     refused: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     assigned: Callable[[int, str], None] = lambda _lane, _sample_id: None
-    clock: Callable[[], float] = time.monotonic
 
 
 class Runner:
     """Drives samples through lanes until they are done, a limit is reached or it is stopped.
 
     A lane takes a whole group (the samples of one question) and judges them one after another,
-    so that they share what the lane's slots have read.
+    so that they share what the lane's slots have read. Pauses count neither for the time limit
+    nor for the seconds of a sample.
     """
 
     def __init__(self, parts: LoopParts, switch: StopSwitch) -> None:
         self._parts = parts
         self._switch = switch
+        self._clock = switch.working_clock
         self._waiting: deque[Group] = deque()
         self._left_out = 0
         self._deadline: float | None = None
@@ -87,7 +86,7 @@ class Runner:
         """
         self._waiting = deque(groups)
         if self._parts.time_limit_s is not None:
-            self._deadline = self._parts.clock() + self._parts.time_limit_s
+            self._deadline = self._clock() + self._parts.time_limit_s
         async with asyncio.TaskGroup() as lanes:
             for lane in range(min(self._parts.lanes, len(groups))):
                 lanes.create_task(self._work(lane))
@@ -99,23 +98,24 @@ class Runner:
         while self._waiting and self._may_start():
             group = self._waiting.popleft()
             for position, sample in enumerate(group):
+                await self._switch.going()
                 if not self._may_start():
                     self._left_out += len(group) - position
                     break
                 await self._judge(lane, sample)
 
     def _may_start(self) -> bool:
-        in_time = self._deadline is None or self._parts.clock() < self._deadline
+        in_time = self._deadline is None or self._clock() < self._deadline
         return in_time and self._switch.state is Stop.GO
 
     async def _judge(self, lane: int, sample: Sample) -> None:
         """Take one sample to an outcome; an error that ends the run is kept for `run`."""
-        began = self._parts.clock()
+        began = self._clock()
         try:
             self._parts.assigned(lane, sample.id)
             self._parts.trace.emit(SampleStarted(sample_id=sample.id, sample=sample))
             finished = await self._outcome(lane, sample)
-            seconds = self._parts.clock() - began
+            seconds = self._clock() - began
             self._parts.trace.emit(finished.model_copy(update={"seconds": round(seconds, 3)}))
         except _FATAL as error:
             self._fail(error)

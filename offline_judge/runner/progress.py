@@ -29,7 +29,8 @@ class Meter:
         reused: Samples an earlier process finished.
         reused_unscored: Of these, samples without a verdict.
         time_limit_s: Seconds after which no new sample is taken; None without a limit.
-        clock: Monotonic seconds.
+        clock: Monotonic seconds; one that stands still during a pause leaves pauses out of rates.
+        paused: Whether there is a pause now.
     """
 
     def __init__(
@@ -40,12 +41,14 @@ class Meter:
         reused_unscored: int = 0,
         time_limit_s: float | None = None,
         clock: Callable[[], float] = time.monotonic,
+        paused: Callable[[], bool] = lambda: False,
     ) -> None:
         self._planned = planned
         self._reused = reused
         self._unscored = reused_unscored
         self._limit = time_limit_s
         self._clock = clock
+        self._paused = paused
         self._began: float | None = None
         self._finished = 0
         self._written = 0
@@ -53,7 +56,6 @@ class Meter:
         self._read_anew = 0
         self._verdicts: Counter[bool] = Counter()
         self._doing: dict[str, str] = {}
-        self._lanes: dict[str, str] = {}
 
     def event(self, event: AnyEvent) -> None:
         """Count one event."""
@@ -65,19 +67,14 @@ class Meter:
         elif isinstance(event, CallFinished):
             self._call_finished(event)
         elif isinstance(event, SearchFinished):
-            self._do(event.sample_id, f"found {len(event.hits)} passages")
+            self.doing(event.sample_id, f"found {len(event.hits)} passages")
         elif isinstance(event, RoundFinished):
-            self._do(event.sample_id, f"finished round {event.round + 1}")
+            self.doing(event.sample_id, f"finished round {event.round + 1}")
 
-    def assign(self, lane: int, sample_id: str) -> None:
-        """Say which sample a lane works on, so that `watch` can name it."""
-        self._lanes[str(lane)] = sample_id
-
-    def watch(self, affinity: str, doing: str) -> None:
-        """Note what the request of an affinity (`lane/stage`) does now."""
-        lane, _, stage = affinity.partition("/")
-        if lane in self._lanes:
-            self._do(self._lanes[lane], f"{stage}: {doing}")
+    def doing(self, sample_id: str, doing: str) -> None:
+        """Note what is done for a sample now, for people."""
+        if sample_id in self._doing:
+            self._doing[sample_id] = doing
 
     def snapshot(self) -> Progress:
         """Where the run stands now."""
@@ -93,6 +90,7 @@ class Meter:
             tokens_per_s=self._written / self._write_s if self._write_s > 0 else 0.0,
             read_anew=self._read_anew,
             in_flight=dict(self._doing),
+            paused=self._paused(),
         )
 
     def alarm(self) -> str:
@@ -111,10 +109,6 @@ class Meter:
         left = max(0, self._planned - self._reused - self._finished) / rate
         return left if self._limit is None else min(left, max(0.0, self._limit - elapsed))
 
-    def _do(self, sample_id: str, doing: str) -> None:
-        if sample_id in self._doing:
-            self._doing[sample_id] = doing
-
     def _sample_finished(self, event: SampleFinished) -> None:
         self._doing.pop(event.sample_id, None)
         if event.outcome in _FINAL:
@@ -124,7 +118,7 @@ class Meter:
             self._verdicts[event.judgment.verdict] += 1
 
     def _call_finished(self, event: CallFinished) -> None:
-        self._do(
+        self.doing(
             event.sample_id, f"{event.stage}: {'taken from the cache' if event.reused else 'done'}"
         )
         if event.reused:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from enum import IntEnum
@@ -28,14 +29,54 @@ class StoppedError(Exception):
 
 
 class StopSwitch:
-    """Asks one run to drain or to cancel; lives on the run's event loop.
+    """Asks one run to drain, to cancel or to pause; lives on the run's event loop.
 
     `drain` takes no new samples and finishes those in flight; `cancel` gives those up too.
+    `pause` lets nothing new begin, neither a sample nor a request to the engine, until `go_on`;
+    to drain or to cancel ends a pause.
+
+    Args:
+        clock: Monotonic seconds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.state = Stop.GO
         self._watchers: list[Callable[[], None]] = []
+        self._clock = clock
+        self._going = asyncio.Event()
+        self._going.set()
+        self._paused_at: float | None = None
+        self._paused_s = 0.0
+
+    @property
+    def paused(self) -> bool:
+        """Whether nothing new may begin now."""
+        return self._paused_at is not None
+
+    def working_clock(self) -> float:
+        """Monotonic seconds that stand still during a pause."""
+        now = self._clock() if self._paused_at is None else self._paused_at
+        return now - self._paused_s
+
+    def pause(self) -> bool:
+        """Let nothing new begin; false where the run is stopping, which a pause would hold up."""
+        if self.state is not Stop.GO:
+            return False
+        if self._paused_at is None:
+            self._paused_at = self._clock()
+            self._going.clear()
+        return True
+
+    def go_on(self) -> None:
+        """End a pause; does nothing where there is none."""
+        if self._paused_at is not None:
+            self._paused_s += self._clock() - self._paused_at
+            self._paused_at = None
+            self._going.set()
+
+    async def going(self) -> None:
+        """Wait until there is no pause."""
+        await self._going.wait()
 
     def drain(self) -> None:
         """Finish the samples in flight and take no new ones."""
@@ -75,6 +116,7 @@ class StopSwitch:
     def _raise_to(self, state: Stop) -> None:
         if state > self.state:
             self.state = state
+            self.go_on()
             for watcher in tuple(self._watchers):
                 watcher()
 

@@ -1,8 +1,9 @@
-"""A backend seen from outside: passes every call on and tells what each lane does now."""
+"""A backend seen from outside: passes every call on and tells what each request does now."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar
 
 from offline_judge.domain.message import (
@@ -17,29 +18,34 @@ from offline_judge.domain.message import (
     Sampling,
 )
 from offline_judge.protocols import Backend, StartListener
-
-Watch = Callable[[str, str], None]
-"""Takes an affinity and what its request does now, for people."""
+from offline_judge.runner.board import Board
+from offline_judge.runner.stopping import StopSwitch
 
 
 class WatchedBackend:
-    """Passes everything to `backend`, and tells what goes on.
+    """Passes everything to `backend`, tells what goes on, and begins nothing during a pause.
 
     Args:
         backend: Does the work.
-        watch: Told what each request does now.
+        board: Told what each request does now.
+        switch: Says when there is a pause.
         answered: Told of each sign that the engine is up and answers.
     """
 
     name: ClassVar[str] = ""
 
     def __init__(
-        self, backend: Backend, watch: Watch, answered: Callable[[], None] = lambda: None
+        self,
+        backend: Backend,
+        board: Board,
+        switch: StopSwitch,
+        answered: Callable[[], None] = lambda: None,
     ) -> None:
         # A class's own by the protocol, but here the backend's: it is part of cache keys.
         self.__dict__["name"] = backend.name
         self._backend = backend
-        self._watch = watch
+        self._board = board
+        self._switch = switch
         self._answered = answered
 
     @property
@@ -68,32 +74,40 @@ class WatchedBackend:
         affinity: str = "",
     ) -> AsyncIterator[Delta | Generation]:
         """Pass the backend's stream on; closing it closes the backend's."""
-        self._watch(affinity, f"reading {prompt.tokens} tokens")
-        stream = self._backend.generate(prompt, sampling, constraint, affinity=affinity)
-        written = 0
-        try:
-            async for item in stream:
-                self._answered()
-                if isinstance(item, Delta):
-                    written += bool(item.text)
-                    self._watch(affinity, _doing(item, prompt, written))
-                yield item
-        finally:
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
+        await self._switch.going()
+        with self._request(affinity, prompt) as call:
+            stream = self._backend.generate(prompt, sampling, constraint, affinity=affinity)
+            try:
+                async for item in stream:
+                    self._answered()
+                    if isinstance(item, Delta):
+                        self._tell(call, item)
+                    yield item
+            finally:
+                close = getattr(stream, "aclose", None)
+                if close is not None:
+                    await close()
 
     async def label_probabilities(
         self, prompt: Prompt, labels: Sequence[Label], *, affinity: str = ""
     ) -> Labels:
         """Let the backend read the labels."""
-        self._watch(affinity, f"reading {prompt.tokens} tokens")
-        found = await self._backend.label_probabilities(prompt, labels, affinity=affinity)
+        await self._switch.going()
+        with self._request(affinity, prompt):
+            found = await self._backend.label_probabilities(prompt, labels, affinity=affinity)
         self._answered()
         return found
 
+    @contextmanager
+    def _request(self, affinity: str, prompt: Prompt) -> Iterator[int]:
+        call = self._board.begin(affinity, prompt.tokens, self.capabilities.slots)
+        try:
+            yield call
+        finally:
+            self._board.end(call)
 
-def _doing(delta: Delta, prompt: Prompt, written: int) -> str:
-    if written:
-        return f"writing, {written} tokens"
-    return f"reading {delta.prompt_read or 0} of {prompt.tokens} tokens"
+    def _tell(self, call: int, delta: Delta) -> None:
+        if delta.text:
+            self._board.write(call, delta.text)
+        elif delta.prompt_read is not None:
+            self._board.read(call, delta.prompt_read)

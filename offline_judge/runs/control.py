@@ -1,4 +1,4 @@
-"""Owns the control socket of a run: watchers attach and leave, others drain or cancel."""
+"""Owns the control socket of a run: watchers attach and leave, others pause, drain or cancel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import asdict
 from typing import Any
 
 from offline_judge.domain.events import AnyEvent
-from offline_judge.domain.progress import Preflight, Progress
+from offline_judge.domain.progress import Preflight, Progress, Slots, TokenDelta
 from offline_judge.errors import OfflineJudgeError, StorageError
 from offline_judge.protocols import RunListener
 from offline_judge.runs.control_client import ControlClient
@@ -27,6 +27,10 @@ Handler = Callable[[], Mapping[str, Any] | None]
 """Does what a command asks, at once; what it returns is added to the answer."""
 
 SUBSCRIBE = "subscribe"
+_STANDING = ("phase", "preflight", "progress")
+"""What a new subscriber is told as it stands."""
+_NEWEST = ("progress", "slots")
+"""Of these only the newest matters."""
 _LONGEST_COMMAND = 64 * 1024
 _FLUSH_S = 1.0
 
@@ -36,14 +40,14 @@ class ControlServer:
 
     The protocol is JSON lines. A client sends `{"cmd": NAME}`. `subscribe` is answered by
     `{"ok": true}` and a stream of `{"phase": ...}`, `{"preflight": ...}`, `{"progress": ...}`
-    (first as they stand) and `{"event": ...}`. Every other command is answered by one line,
-    `{"ok": true, ...}` or `{"ok": false, "error": ...}`. After an error the connection is closed.
-    No client can slow the run or fail it.
+    (first as they stand), `{"event": ...}`, `{"slots": ...}` and `{"delta": ...}`. Every other
+    command is answered by one line, `{"ok": true, ...}` or `{"ok": false, "error": ...}`. After an
+    error the connection is closed. No client can slow the run or fail it.
 
     Args:
         runtime_path: Where sockets lie; made for this user only.
         run_id: Names the socket.
-        handlers: Command to what it does, such as `drain`, `cancel`, `status`.
+        handlers: Command to what it does, such as `pause`, `drain`, `cancel`, `status`.
         queue_limit: Messages a subscriber may lag behind before it is dropped.
     """
 
@@ -113,16 +117,30 @@ class ControlServer:
         if self._subscribers:
             self._publish("event", event.model_dump())
 
+    @property
+    def watched(self) -> bool:
+        """Whether anybody has subscribed."""
+        return bool(self._subscribers)
+
+    def slots(self, slots: Slots) -> None:
+        """Tell subscribers what the engine's slots do."""
+        self._publish("slots", asdict(slots))
+
+    def delta(self, delta: TokenDelta) -> None:
+        """Tell subscribers what the engine wrote."""
+        for subscriber in self._subscribers:
+            subscriber.offer_delta(delta)
+
     def _publish(self, kind: str, content: Mapping[str, Any]) -> None:
         try:
             line = encode({kind: content})
         except (TypeError, ValueError):
             # What JSON cannot say is no reason to end a run.
             return
-        if kind != "event":
+        if kind in _STANDING:
             self._standing[kind] = line
         for subscriber in self._subscribers:
-            subscriber.offer(line, coalesce="progress" if kind == "progress" else "")
+            subscriber.offer(line, coalesce=kind if kind in _NEWEST else "")
 
     def _bind(self) -> socket.socket:
         listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -188,7 +206,7 @@ class ControlServer:
     async def _subscribe(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         subscriber = Subscriber(writer, self._queue_limit)
         subscriber.offer(encode({"ok": True}))
-        for kind in ("phase", "preflight", "progress"):
+        for kind in _STANDING:
             if kind in self._standing:
                 subscriber.offer(self._standing[kind])
         pump = asyncio.create_task(subscriber.pump())

@@ -1,4 +1,4 @@
-"""Owns the other end of a run's control socket: watch, drain or cancel a run from outside."""
+"""Owns the other end of a run's control socket: watch, pause, drain or cancel it from outside."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import os
 import socket
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import Any
 
 from offline_judge.errors import RunNotFoundError, StorageError
@@ -43,6 +44,14 @@ class ControlClient:
     def cancel(self) -> None:
         """Let the run give up the samples in flight and end; raises as `drain`."""
         self.ask("cancel")
+
+    def pause(self) -> None:
+        """Let nothing new begin; raises as `drain`."""
+        self.ask("pause")
+
+    def go_on(self) -> None:
+        """End a pause; raises as `drain`."""
+        self.ask("resume")
 
     def status(self) -> dict[str, Any]:
         """What the run says of itself; raises as `drain`."""
@@ -88,7 +97,7 @@ class ControlClient:
 
 
 class Messages(Iterator[dict[str, Any]]):
-    """A run's messages as they come, each with one key: `phase`, `preflight`, `progress`, `event`.
+    """A run's messages as they come, each with one key, as `ControlServer` tells.
 
     Ends with the run. Use as a context manager, or close it.
 
@@ -120,6 +129,11 @@ class Messages(Iterator[dict[str, Any]]):
         if not message:
             raise StopIteration
         return message
+
+    def interrupt(self) -> None:
+        """End the iteration; unlike `close`, from any thread, also while another one waits."""
+        with suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
 
     def close(self) -> None:
         """Leave. Safe to call twice."""

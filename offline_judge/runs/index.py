@@ -7,20 +7,35 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
-from offline_judge.domain.events import SampleFinished, parse_event
-from offline_judge.domain.judgment import Outcome
 from offline_judge.errors import StorageError, TraceError
+from offline_judge.runs.index_rows import (
+    VERSION,
+    IndexRow,
+    Intake,
+    RowQuery,
+    RunBrief,
+    Span,
+    brief,
+    make_tables,
+    page,
+    spans_of,
+)
 from offline_judge.runs.lines import Line, parse_line, read_lines
 from offline_judge.runs.reader import trace_files
 
 T = TypeVar("T")
 
-_VERSION = 1
+Told = Callable[[int, int], bool]
+"""Takes the bytes of the traces that are taken in and all of them; false ends the work."""
+
 _BUSY_S = 10.0
+_AT_ONCE = 20_000
+"""Lines taken in between two commits: what is done then stays done."""
+_ALL = 2**62
 _SURROUNDINGS = frozenset(
     {
         sqlite3.SQLITE_BUSY,
@@ -33,40 +48,10 @@ _SURROUNDINGS = frozenset(
     }
 )
 """What SQLite says where the file may be sound but cannot be used now."""
-_SCHEMA = """
-CREATE TABLE traces (
-  file TEXT PRIMARY KEY, size INTEGER NOT NULL, lines INTEGER NOT NULL,
-  last_offset INTEGER NOT NULL, last_hash BLOB NOT NULL
-);
-CREATE TABLE events (
-  sample_id TEXT NOT NULL, time TEXT NOT NULL, file TEXT NOT NULL, number INTEGER NOT NULL,
-  offset INTEGER NOT NULL, length INTEGER NOT NULL,
-  PRIMARY KEY (sample_id, time, file, number)
-) WITHOUT ROWID;
-CREATE TABLE samples (
-  sample_id TEXT PRIMARY KEY, time TEXT NOT NULL, outcome TEXT NOT NULL, reason TEXT NOT NULL,
-  verdict INTEGER, probability REAL
-);
-"""
 
 
-@dataclass(frozen=True)
-class IndexRow:
-    """How a sample's last finished attempt ended; verdict and probability where scored."""
-
-    sample_id: str
-    outcome: str
-    reason: str
-    verdict: bool | None
-    probability: float | None
-
-
-@dataclass(frozen=True)
-class _Place:
-    file: str
-    number: int
-    offset: int
-    length: int
+class _EnoughError(Exception):
+    """Whoever was told of the work wants no more of it. Never leaves this file."""
 
 
 class _StaleError(Exception):
@@ -94,12 +79,11 @@ class RunIndex:
             TraceError: a line is damaged.
             StorageError: a trace cannot be read.
         """
-        query = "SELECT file, number, offset, length FROM events WHERE sample_id = ? ORDER BY "
-        query += "time, file, number"
 
         def look(database: sqlite3.Connection) -> list[tuple[Path, Line]]:
-            places = [_Place(*row) for row in database.execute(query, (sample_id,))]
-            return list(self._read(places, sample_id))
+            lines = list(self._read(spans_of(database, sample_id), sample_id))
+            lines.sort(key=lambda one: (str(one[1].raw.get("time", "")), one[0], one[1].number))
+            return lines
 
         found = self._ask(look)
         if not found:
@@ -109,45 +93,70 @@ class RunIndex:
                 self._remove()
         return found
 
-    def rows(self) -> list[IndexRow]:
-        """One row a finished sample, by id.
+    def page(self, query: RowQuery) -> tuple[list[IndexRow], int]:
+        """Samples taken up, and how many there are without the query's offset and limit.
 
         Raises:
             TraceError: a line is damaged.
             StorageError: a trace cannot be read.
         """
-        query = "SELECT sample_id, outcome, reason, verdict, probability FROM samples ORDER BY 1"
+        return self._ask(lambda database: page(database, query))
 
-        def look(database: sqlite3.Connection) -> list[IndexRow]:
-            found = database.execute(query)
-            return [
-                IndexRow(name, outcome, reason, None if verdict is None else bool(verdict), share)
-                for name, outcome, reason, verdict, share in found
-            ]
+    def rows(self) -> list[IndexRow]:
+        """One row a sample taken up, by id; raises as `page`."""
+        return self.page(RowQuery(limit=_ALL, order="id"))[0]
 
-        return self._ask(look)
+    def brief(self) -> RunBrief:
+        """Where the run stands; raises as `page`."""
+        return self._ask(brief)
 
-    def _ask(self, look: Callable[[sqlite3.Connection], T]) -> T:
+    def update(self, told: Told) -> bool:
+        """Bring the index up to date; what is done stays done, so that it can be gone on with.
+
+        Returns:
+            Whether it is up to date; false where `told` ended the work.
+
+        Raises:
+            TraceError: a line is damaged.
+            StorageError: a trace cannot be read.
+        """
+        try:
+            self._ask(lambda _: None, told)
+        except _EnoughError:
+            return False
+        return True
+
+    def _ask(
+        self, look: Callable[[sqlite3.Connection], T], told: Told = lambda _done, _of: True
+    ) -> T:
         """Ask the file as it is, else a new one, else one in memory."""
         try:
             try:
-                return self._look(self._open_file, look)
+                return self._look(self._open_file, look, told)
             except (sqlite3.Error, _StaleError) as error:
                 if _code(error) in _SURROUNDINGS:
                     raise
                 self._remove()
-                return self._look(self._open_file, look)
+                return self._look(self._open_file, look, told)
         except (sqlite3.Error, _StaleError, OSError):
             # A folder that cannot be written or a file in use: the answer is worth more.
-            return self._look(_open_memory, look)
+            return self._look(_open_memory, look, told)
 
     def _look(
-        self, connect: Callable[[], sqlite3.Connection], look: Callable[[sqlite3.Connection], T]
+        self,
+        connect: Callable[[], sqlite3.Connection],
+        look: Callable[[sqlite3.Connection], T],
+        told: Told = lambda _done, _of: True,
     ) -> T:
         with closing(connect()) as database:
             with _transaction(database):
                 _prepare(database)
-                self._update(database)
+                complete = self._update(database)
+            while not complete:
+                if not told(*self._standing(database)):
+                    raise _EnoughError
+                with _transaction(database):
+                    complete = self._update(database)
             return look(database)
 
     def _open_file(self) -> sqlite3.Connection:
@@ -159,44 +168,56 @@ class RunIndex:
         for suffix in ("", "-journal", "-wal", "-shm"):
             self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
 
-    def _update(self, database: sqlite3.Connection) -> None:
+    def _update(self, database: sqlite3.Connection) -> bool:
+        """Take in what the traces hold beyond what is known of them; false where more is left."""
         known = {row[0]: row[1:] for row in database.execute("SELECT * FROM traces")}
         files = trace_files(self._directory)
         if known.keys() - {path.name for path in files}:
             raise _StaleError
-        for path in files:
-            self._take_in(database, path, known.get(path.name))
+        return all(self._take_in(database, path, known.get(path.name)) for path in files)
 
     @staticmethod
-    def _take_in(database: sqlite3.Connection, path: Path, known: tuple[Any, ...] | None) -> None:
-        """Add what a trace holds beyond what is known of it."""
+    def _take_in(database: sqlite3.Connection, path: Path, known: tuple[Any, ...] | None) -> bool:
+        """Take in some lines of one trace; false where that may not have been all."""
         size, lines = 0, 0
         if known is not None:
             size, lines, last_offset, last_hash = known
             if _hash(_slice(path, last_offset, size - last_offset)) != last_hash:
                 raise _StaleError
         line = None
-        for line in read_lines(path, offset=size, number=lines):
-            _add(database, path.name, line)
-        if line is not None:
-            end = line.offset + line.length
-            last = _hash(_slice(path, line.offset, line.length))
-            database.execute(
-                "INSERT OR REPLACE INTO traces VALUES (?, ?, ?, ?, ?)",
-                (path.name, end, line.number + 1, line.offset, last),
-            )
+        intake = Intake(database, path.name)
+        for line in islice(read_lines(path, offset=size, number=lines), _AT_ONCE):
+            intake.add(line)
+        intake.finish()
+        if line is None:
+            return True
+        end = line.offset + line.length
+        last = _hash(_slice(path, line.offset, line.length))
+        database.execute(
+            "INSERT OR REPLACE INTO traces VALUES (?, ?, ?, ?, ?)",
+            (path.name, end, line.number + 1, line.offset, last),
+        )
+        return line.number + 1 - lines < _AT_ONCE
 
-    def _read(self, places: list[_Place], sample_id: str) -> Iterator[tuple[Path, Line]]:
-        for place in places:
-            path = self._directory / place.file
-            data = _slice(path, place.offset, place.length)
-            try:
-                raw = parse_line(data, path, place.number)
-            except TraceError as error:
-                raise _StaleError from error
-            if raw.get("sample_id") != sample_id:
+    def _standing(self, database: sqlite3.Connection) -> tuple[int, int]:
+        done = database.execute("SELECT coalesce(sum(size), 0) FROM traces").fetchone()[0]
+        return done, sum(path.stat().st_size for path in trace_files(self._directory))
+
+    def _read(self, spans: list[Span], sample_id: str) -> Iterator[tuple[Path, Line]]:
+        for span in spans:
+            path, offset = self._directory / span.file, span.offset
+            data = _slice(path, span.offset, span.length)
+            if not data.endswith(b"\n"):
                 raise _StaleError
-            yield path, Line(place.number, place.offset, place.length, raw)
+            for number, text in enumerate(data.splitlines(keepends=True), span.number):
+                try:
+                    raw = parse_line(text, path, number)
+                except TraceError as error:
+                    raise _StaleError from error
+                if raw.get("sample_id") != sample_id:
+                    raise _StaleError
+                yield path, Line(number, offset, len(text), raw)
+                offset += len(text)
 
 
 def _open_memory() -> sqlite3.Connection:
@@ -206,13 +227,11 @@ def _open_memory() -> sqlite3.Connection:
 def _prepare(database: sqlite3.Connection) -> None:
     """Make the tables of an empty index; refuse one of another version."""
     version = database.execute("PRAGMA user_version").fetchone()[0]
-    if version == _VERSION:
+    if version == VERSION:
         return
     if database.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone():
         raise _StaleError
-    for statement in filter(str.strip, _SCHEMA.split(";")):
-        database.execute(statement)
-    database.execute(f"PRAGMA user_version = {_VERSION}")
+    make_tables(database)
 
 
 @contextmanager
@@ -225,35 +244,6 @@ def _transaction(database: sqlite3.Connection) -> Iterator[None]:
             database.execute("ROLLBACK")
         raise
     database.execute("COMMIT")
-
-
-def _add(database: sqlite3.Connection, file: str, line: Line) -> None:
-    sample_id, time = str(line.raw.get("sample_id", "")), str(line.raw.get("time", ""))
-    if not sample_id:
-        return
-    database.execute(
-        "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)",
-        (sample_id, time, file, line.number, line.offset, line.length),
-    )
-    if line.raw.get("event") != "sample_finished":
-        return
-    event = parse_event(line.raw)
-    if isinstance(event, SampleFinished):
-        judgment = event.judgment if event.outcome is Outcome.SCORED else None
-        database.execute(
-            "INSERT INTO samples VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET "
-            "time = excluded.time, outcome = excluded.outcome, reason = excluded.reason, "
-            "verdict = excluded.verdict, probability = excluded.probability "
-            "WHERE excluded.time >= samples.time",
-            (
-                sample_id,
-                time,
-                str(event.outcome),
-                event.reason,
-                judgment and judgment.verdict,
-                judgment and judgment.probability,
-            ),
-        )
 
 
 def _slice(path: Path, offset: int, length: int) -> bytes:

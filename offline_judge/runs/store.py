@@ -20,7 +20,7 @@ from offline_judge.errors import RunNotFoundError, StorageError, UsageError
 from offline_judge.runs.atomic import storage_error, sync_directory, write_atomic
 from offline_judge.runs.blobs import BlobStore
 from offline_judge.runs.ids import find_run_id, is_run_id, new_run_id
-from offline_judge.runs.index import IndexRow, RunIndex
+from offline_judge.runs.index import RunIndex
 from offline_judge.runs.lock import Holder, RunLock, lock_holder
 from offline_judge.runs.reader import read_events, to_event
 from offline_judge.runs.reducer import RunState, fold
@@ -98,17 +98,13 @@ class RunDirectory:
         Raises:
             TraceError: a line is damaged, or names a text that is missing.
         """
-        lines = RunIndex(self.path).lines(sample_id)
+        lines = self.index().lines(sample_id)
         with BlobStore(self.path / "blobs.sqlite", readonly=True) as blobs:
             return [to_event(line.raw, blobs.get, path, line.number) for path, line in lines]
 
-    def outcomes(self) -> list[IndexRow]:
-        """How each finished sample ended, by id, from the index.
-
-        Raises:
-            TraceError: a line is damaged.
-        """
-        return RunIndex(self.path).rows()
+    def index(self) -> RunIndex:
+        """What is known of single samples without reading the whole trace."""
+        return RunIndex(self.path)
 
     def blob(self, name: str) -> str:
         """The large text, or source of a template, with this hash.

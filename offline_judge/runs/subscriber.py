@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict, replace
 
+from offline_judge.domain.progress import TokenDelta
 from offline_judge.runs.lines import encode
 
 _BYTES = 16 * 1024 * 1024
@@ -13,8 +15,8 @@ _FAREWELL_S = 5.0
 class Subscriber:
     """Sends one watcher its news, in order, as fast as it takes them.
 
-    Only the newest of several unsent standings of progress is kept. A watcher that lags behind
-    further than the queue holds is told so and dropped.
+    Only the newest of several unsent standings is kept, and unsent deltas of one call become one.
+    A watcher that lags behind further than the queue holds is told so and dropped.
 
     Args:
         writer: The watcher's connection.
@@ -24,7 +26,7 @@ class Subscriber:
     def __init__(self, writer: asyncio.StreamWriter, limit: int) -> None:
         self._writer = writer
         self._limit = limit
-        self._queue: dict[str | int, bytes] = {}
+        self._queue: dict[str | int, bytes | TokenDelta] = {}
         self._bytes = 0
         self._count = 0
         self._ending = False
@@ -35,11 +37,19 @@ class Subscriber:
         if self._ending:
             return
         self._count += 1
-        self._bytes += len(line) - len(self._queue.pop(coalesce, b""))
-        self._queue[coalesce or self._count] = line
-        if len(self._queue) > self._limit or self._bytes > _BYTES:
-            self._drop()
-        self._news.set()
+        self._bytes += len(line) - _size(self._queue.pop(coalesce, b""))
+        self._put(coalesce or self._count, line)
+
+    def offer_delta(self, delta: TokenDelta) -> None:
+        """Queue what an engine wrote, joined to what of the same call is unsent."""
+        if self._ending:
+            return
+        key = f"delta {delta.call}"
+        self._bytes += _size(delta)
+        waiting = self._queue.get(key)
+        if isinstance(waiting, TokenDelta):
+            delta = replace(waiting, text=waiting.text + delta.text)
+        self._put(key, delta)
 
     def finish(self) -> None:
         """Take nothing more; `pump` ends once all is sent."""
@@ -54,14 +64,20 @@ class Subscriber:
         """
         while True:
             while self._queue:
-                line = self._queue.pop(next(iter(self._queue)))
-                self._bytes -= len(line)
-                self._writer.write(line)
+                item = self._queue.pop(next(iter(self._queue)))
+                self._bytes -= _size(item)
+                self._writer.write(item if isinstance(item, bytes) else _line(item))
                 await self._writer.drain()
             if self._ending:
                 return
             self._news.clear()
             await self._news.wait()
+
+    def _put(self, key: str | int, item: bytes | TokenDelta) -> None:
+        self._queue[key] = item
+        if len(self._queue) > self._limit or self._bytes > _BYTES:
+            self._drop()
+        self._news.set()
 
     def _drop(self) -> None:
         error = f"dropped: this watcher lags more than {self._limit} messages behind the run"
@@ -70,3 +86,11 @@ class Subscriber:
         # A watcher that has stopped reading would keep its connection for ever.
         loop = asyncio.get_running_loop()
         loop.call_later(_FAREWELL_S, self._writer.transport.abort)
+
+
+def _size(item: bytes | TokenDelta) -> int:
+    return len(item) if isinstance(item, bytes) else len(item.text)
+
+
+def _line(delta: TokenDelta) -> bytes:
+    return encode({"delta": asdict(delta)})

@@ -127,9 +127,9 @@ class _Study:
         self._work = work
         self._settings = settings
         self._opened = opened
-        self._clock = clock
         # One for all steps: a signal between two of them must not be lost.
-        self._switch = StopSwitch()
+        self._switch = StopSwitch(clock)
+        self._clock = self._switch.working_clock
 
     async def run(self, groups: Sequence[Group], share: EngineShare, listener: RunListener) -> str:
         """Take as many questions at a time as there are lanes through all conditions."""

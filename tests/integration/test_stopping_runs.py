@@ -5,12 +5,15 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
+from itertools import islice
 from pathlib import Path
 
 import pytest
 from run_child import Workplace, ended, final_counts, judged_again, wait_until
 
+from offline_judge import api
 from offline_judge.domain.events import EngineStarted, SampleFinished
+from offline_judge.errors import RunNotFoundError
 from offline_judge.runs.control import ControlClient
 from offline_judge.runs.store import RunDirectory
 from offline_judge.settings import Settings
@@ -29,6 +32,12 @@ def work(tmp_path: Path) -> Workplace:
 @pytest.fixture
 def judge(work: Workplace) -> str:
     return work.write_script(latency_s=SLOW_S)
+
+
+@pytest.fixture
+def settings(work: Workplace, monkeypatch: pytest.MonkeyPatch) -> Settings:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", work.env["XDG_RUNTIME_DIR"])
+    return Settings(data_dir=work.env["OFFLINE_JUDGE_DATA_DIR"])
 
 
 def _outcomes(directory: RunDirectory) -> list[str]:
@@ -186,3 +195,41 @@ def test_a_watcher_from_outside_sees_the_run_to_its_last_event(
     standings = [message["progress"] for message in heard if "progress" in message]
     assert standings[-1]["finished"] == COUNT
     assert any("verdict" in doing for one in standings for doing in one["in_flight"].values())
+
+
+def test_a_run_that_is_paused_begins_nothing_until_it_goes_on(
+    work: Workplace, settings: Settings
+) -> None:
+    child = _begun(work, work.write_script(latency_s=5 * SLOW_S))
+    with api.watch("last", settings) as watch:
+        api.pause("last", settings)
+        seen = []
+        for news in watch:
+            seen.append(news)
+            if news.progress is not None and news.progress.paused:
+                break
+        begun = work.started()
+        # Two more ticks, a second apart: a run that went on would have begun several samples.
+        ticks = (news.progress for news in watch if news.progress is not None)
+        assert all(progress.paused for progress in islice(ticks, 2))
+        assert work.started() <= begun + 1
+        assert child.poll() is None
+        api.unpause("last", settings)
+        seen += watch
+    assert {news.kind for news in seen} >= {"progress", "event", "slots", "phase"}
+    code, _, err = ended(child)
+    assert code == 0, err
+    assert final_counts(list(work.newest().events())) == {f"s{n:02}": 1 for n in range(COUNT)}
+
+
+def test_a_paused_run_can_be_drained_and_not_be_paused_again(
+    work: Workplace, settings: Settings
+) -> None:
+    child = _begun(work, work.write_script(latency_s=5 * SLOW_S))
+    api.pause("last", settings)
+    api.cancel("last", settings, drain=True)
+    code, _, _ = ended(child)
+    assert code == 130
+    with pytest.raises(RunNotFoundError, match="is not running"):
+        api.pause("last", settings)
+    _resumed_to_the_end(work)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from offline_judge.domain.events import ResponseWritten
@@ -19,6 +18,7 @@ from offline_judge.judge.transport import Budget, RunMemory, Transport
 from offline_judge.prompting.library import TemplateLibrary
 from offline_judge.prompting.thinking import split_thinking
 from offline_judge.protocols import Backend, TraceSink
+from offline_judge.runner.board import Board
 from offline_judge.runner.engine import Engine, EngineLog
 from offline_judge.runner.listeners import SafeListeners
 from offline_judge.runner.loop import SampleTrace
@@ -67,18 +67,18 @@ class Desk:
     Attributes:
         trace: Takes every event.
         listeners: Told what the engine does and how many responses are written.
-        switch: Stops it as it stops judging.
+        switch: Stops and pauses it as it does judging.
+        board: Told what each request does now.
         lanes: Questions answered at the same time.
-        time_limit_s: Seconds after which no question is taken; None without a limit.
-        clock: Monotonic seconds.
+        time_limit_s: Seconds after which no question is taken, pauses apart; None without a limit.
     """
 
     trace: TraceSink
     listeners: SafeListeners
     switch: StopSwitch
+    board: Board = field(default_factory=Board)
     lanes: int = 1
     time_limit_s: float | None = None
-    clock: Callable[[], float] = time.monotonic
 
 
 async def write_missing(
@@ -93,7 +93,7 @@ async def write_missing(
         OfflineJudgeError: the engine does not start, or nothing more can be recorded.
     """
     log = EngineLog(candidate.engine, desk.trace, desk.listeners, role=STAGE)
-    backend = WatchedBackend(candidate.engine.backend, lambda _affinity, _doing: None, log.answered)
+    backend = WatchedBackend(candidate.engine.backend, desk.board, desk.switch, log.answered)
     try:
         await desk.switch.guard(backend.start(log), until=Stop.DRAIN)
         log.answered()
@@ -131,7 +131,7 @@ class Author:
         """
         self._waiting = deque(samples)
         limit = self._desk.time_limit_s
-        deadline = None if limit is None else self._desk.clock() + limit
+        deadline = None if limit is None else self._desk.switch.working_clock() + limit
         self._tell(len(samples))
         async with asyncio.TaskGroup() as lanes:
             for lane in range(min(self._desk.lanes, len(samples))):
@@ -143,9 +143,10 @@ class Author:
     async def _work(self, lane: int, deadline: float | None, total: int) -> None:
         desk = self._desk
         while self._waiting and desk.switch.state is Stop.GO:
-            if deadline is not None and desk.clock() >= deadline:
+            if deadline is not None and desk.switch.working_clock() >= deadline:
                 return
             sample = self._waiting.popleft()
+            desk.board.assign(lane, sample.id)
             try:
                 event = await desk.switch.guard(self._answer(lane, sample), until=Stop.CANCEL)
                 desk.trace.emit(event)

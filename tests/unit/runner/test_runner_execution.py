@@ -14,7 +14,7 @@ from offline_judge.backends.scripted import ScriptedBackend
 from offline_judge.domain.events import AnyEvent, EngineStarted, RunFinished, WarningRaised
 from offline_judge.domain.judgment import Judgment
 from offline_judge.domain.message import Label, Message, Prompt
-from offline_judge.domain.progress import Preflight, Progress
+from offline_judge.domain.progress import Preflight, Progress, Slots, TokenDelta
 from offline_judge.domain.sample import Sample
 from offline_judge.errors import BackendCrashedError, BackendStartError, StorageError
 from offline_judge.protocols import Backend, Judge, MethodContext, StartListener, TraceSink, Values
@@ -159,6 +159,18 @@ class Seized(Ears):
         self.switch: StopSwitch | None = None
         self.closed = False
         self.broken = False
+        self.deltas: list[TokenDelta] = []
+        self.seen: list[Slots] = []
+
+    @property
+    def watched(self) -> bool:
+        return True
+
+    def delta(self, delta: TokenDelta) -> None:
+        self.deltas.append(delta)
+
+    def slots(self, slots: Slots) -> None:
+        self.seen.append(slots)
 
     def __call__(self, switch: StopSwitch) -> Seized:
         self.switch = switch

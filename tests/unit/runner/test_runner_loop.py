@@ -181,8 +181,9 @@ async def test_after_the_deadline_the_sample_in_flight_finishes_and_none_is_take
         return YES
 
     trace = MemoryTrace()
-    parts = _parts(trace, work, time_limit_s=60.0, clock=lambda: now[0])
-    assert await Runner(parts, StopSwitch()).run(_groups(3, 3)) == 4
+    parts = _parts(trace, work, time_limit_s=60.0)
+    switch = StopSwitch(lambda: now[0])
+    assert await Runner(parts, switch).run(_groups(3, 3)) == 4
     assert trace.started() == ["00", "01"]
     assert trace.outcomes() == {"00": Outcome.SCORED, "01": Outcome.SCORED}
 

@@ -109,13 +109,17 @@ def test_a_reading_of_labels_has_no_rate_of_writing() -> None:
     assert meter.snapshot().read_anew == 100
 
 
-def test_what_a_lane_does_is_told_under_its_sample() -> None:
+def test_what_is_done_for_a_sample_is_told_while_it_is_judged() -> None:
     meter = _meter(Clock())
     _start(meter, "a")
-    meter.assign(3, "a")
-    meter.watch("3/verdict", "reading 12 of 40 tokens")
-    meter.watch("7/verdict", "reading of a lane without sample")
+    meter.doing("a", "verdict: reading 12 of 40 tokens")
+    meter.doing("b", "of a sample that nobody took up")
     assert meter.snapshot().in_flight == {"a": "verdict: reading 12 of 40 tokens"}
+
+
+def test_a_pause_is_told() -> None:
+    assert not _meter(Clock()).snapshot().paused
+    assert _meter(Clock(), paused=lambda: True).snapshot().paused
 
 
 def _verdict(meter: Meter, name: str, verdict: bool) -> None:

@@ -129,3 +129,46 @@ async def test_a_cancelled_caller_ends_its_guarded_work() -> None:
     with pytest.raises(asyncio.CancelledError):
         await caller
     assert ended == ["cleaned up"]
+
+
+async def test_nothing_goes_on_during_a_pause() -> None:
+    switch, begun = StopSwitch(), list[str]()
+
+    async def work() -> None:
+        await switch.going()
+        begun.append("work")
+
+    assert switch.pause()
+    task = asyncio.create_task(work())
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert (switch.paused, begun) == (True, [])
+    switch.go_on()
+    await task
+    assert (switch.paused, begun) == (False, ["work"])
+
+
+@pytest.mark.parametrize("stop", ["drain", "cancel"])
+async def test_stopping_ends_a_pause_and_allows_no_other(stop: str) -> None:
+    switch = StopSwitch()
+    switch.pause()
+    getattr(switch, stop)()
+    await asyncio.wait_for(switch.going(), 5)
+    assert not switch.pause()
+    assert not switch.paused
+
+
+def test_the_working_clock_stands_still_during_a_pause() -> None:
+    now = [100.0]
+    switch = StopSwitch(lambda: now[0])
+    begin = switch.working_clock()
+    now[0] += 5
+    switch.pause()
+    now[0] += 60
+    switch.pause()
+    now[0] += 60
+    assert switch.working_clock() - begin == 5
+    switch.go_on()
+    switch.go_on()
+    now[0] += 1
+    assert switch.working_clock() - begin == 6

@@ -14,6 +14,7 @@ from offline_judge.domain.events import RunStarted
 from offline_judge.domain.judgment import Outcome
 from offline_judge.errors import TraceError
 from offline_judge.runs import index as index_module
+from offline_judge.runs.index_rows import RowQuery
 from offline_judge.runs.lines import Line, read_lines
 from offline_judge.runs.store import RunDirectory
 
@@ -35,13 +36,15 @@ def _same_as_fold(run: RunDirectory) -> bool:
     # The last first: one that an index has lost must not be healed by asking for another.
     for name in sorted({*state.samples, "nobody"}, reverse=True):
         assert run.sample_events(name) == [event for event in events if event.sample_id == name]
-    rows = {row.sample_id: row for row in run.outcomes()}
-    assert rows.keys() == state.finished.keys()
+    rows = {row.sample_id: row for row in run.index().rows()}
+    assert list(rows) == sorted(row.id for row in state.rows())
     for row in state.rows():
-        if row.id in rows:
-            found = rows[row.id]
-            assert (found.outcome, found.reason) == (row.outcome, row.reason)
-            assert (found.verdict, found.probability) == (row.verdict, row.probability)
+        found = rows[row.id]
+        assert (found.outcome, found.reason, found.label) == (row.outcome, row.reason, row.label)
+        assert (found.verdict, found.probability) == (row.verdict, row.probability)
+        assert (found.question, found.seconds) == (row.question, row.seconds)
+    taken = run.index().page(RowQuery(limit=1000))[0]
+    assert [row.sample_id for row in taken if row.question] == list(state.samples)
     return bool(state.finished)
 
 
@@ -58,7 +61,7 @@ def test_it_equals_the_full_fold_and_follows_the_trace(run: RunDirectory) -> Non
 
 
 def test_only_what_is_new_is_read(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
-    run.outcomes()
+    run.index().rows()
     record(run, started("c"))
     offsets: list[int] = []
 
@@ -69,7 +72,7 @@ def test_only_what_is_new_is_read(run: RunDirectory, monkeypatch: pytest.MonkeyP
     before = (run.path / "events-main.jsonl").stat().st_size
     monkeypatch.setattr(f"{index_module.__name__}.read_lines", read)
     record(run, finished("c"))
-    assert len(run.outcomes()) == 3
+    assert len(run.index().rows()) == 3
     assert len(run.sample_events("c")) == 2
     assert 0 < offsets[0] < before < offsets[1]
 
@@ -121,15 +124,15 @@ def _newer(run: RunDirectory) -> None:
 
 
 def _without_a_table(run: RunDirectory) -> None:
-    _change(run, "DROP TABLE events")
+    _change(run, "DROP TABLE spans")
 
 
 def _wrong_offsets(run: RunDirectory) -> None:
-    _change(run, "UPDATE events SET offset = offset + 1")
+    _change(run, "UPDATE spans SET offset = offset + 1")
 
 
 def _other_samples(run: RunDirectory) -> None:
-    _change(run, "UPDATE events SET sample_id = 'a'")
+    _change(run, "UPDATE spans SET sample_id = 'a' WHERE number > 0 AND sample_id != 'a'")
 
 
 def _shorter_trace(run: RunDirectory) -> None:
@@ -173,14 +176,14 @@ def test_an_index_that_does_not_fit_is_built_anew(run: RunDirectory, harm: objec
     database = sqlite3.connect(_index(run))
     healed = database.execute("SELECT count(*) FROM samples").fetchone()[0]
     database.close()
-    assert healed == len(run.state().finished)
+    assert healed == len(run.state().rows())
 
 
 def test_an_index_in_use_elsewhere_does_not_keep_anybody_waiting(
     run: RunDirectory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(index_module, "_BUSY_S", 0.05)
-    run.outcomes()
+    run.index().rows()
     busy = sqlite3.connect(_index(run), isolation_level=None)
     busy.execute("BEGIN EXCLUSIVE")
     inode = _index(run).stat().st_ino
@@ -195,7 +198,7 @@ def test_an_index_that_cannot_be_written_is_kept_in_memory(run: RunDirectory) ->
 
 
 def test_damage_of_the_trace_is_told_and_not_hidden(run: RunDirectory) -> None:
-    run.outcomes()
+    run.index().rows()
     path = run.path / "events-main.jsonl"
     lines = path.read_bytes().split(b"\n")
     lines[3] = b"#" * len(lines[3])

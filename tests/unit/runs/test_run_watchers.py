@@ -11,7 +11,7 @@ from control_helpers import RUN, Peer, Peers, stuck_subscriber
 from runs_helpers import finished, searched
 
 from offline_judge.domain.events import AnyEvent, WarningRaised, parse_event
-from offline_judge.domain.progress import Preflight, Progress
+from offline_judge.domain.progress import Preflight, Progress, Slots, TokenDelta
 from offline_judge.errors import StorageError
 from offline_judge.runs import control as control_module
 from offline_judge.runs.control import ControlServer
@@ -179,3 +179,51 @@ async def test_a_client_that_was_dropped_is_told(server: ControlServer, runtime:
     await _flood(server, 300)
     with messages, pytest.raises(StorageError, match="dropped"):
         await asyncio.to_thread(list, messages)
+
+
+def _delta(call: int, at: int, text: str) -> TokenDelta:
+    return TokenDelta(call=call, sample_id="a", lane=0, stage="verdict", at=at, text=text)
+
+
+async def test_unsent_deltas_of_a_call_become_one_in_the_place_of_the_first(
+    server: ControlServer, peers: Peers
+) -> None:
+    peer = await peers(server)
+    await peer.subscribe()
+    for number in range(100):
+        server.delta(_delta(1, number, "x"))
+        server.delta(_delta(2, 2 * number, "yé"))
+        server.slots(Slots(number))
+    server.event(finished())
+    first, second = (await peer.hear())["delta"], (await peer.hear())["delta"]
+    assert (first["call"], first["at"], first["text"]) == (1, 0, "x" * 100)
+    assert (second["call"], second["at"], second["text"]) == (2, 0, "yé" * 100)
+    assert await peer.hear() == {"slots": {"total": 99, "busy": []}}
+    assert "event" in await peer.hear()
+    server.delta(_delta(1, 100, "z"))
+    assert (await peer.hear())["delta"]["at"] == 100
+
+
+async def test_whoever_comes_later_is_not_told_old_deltas(
+    server: ControlServer, peers: Peers
+) -> None:
+    assert not server.watched
+    server.delta(_delta(1, 0, "x"))
+    peer = await peers(server)
+    await peer.subscribe()
+    assert server.watched
+    server.delta(_delta(1, 1, "y"))
+    assert (await peer.hear())["delta"]["text"] == "y"
+
+
+async def test_a_watcher_may_be_ended_from_another_thread(
+    server: ControlServer, runtime: Path
+) -> None:
+    messages = await asyncio.to_thread(ControlClient(runtime, RUN).subscribe)
+    waiting = asyncio.create_task(asyncio.to_thread(lambda: list(messages)))
+    server.phase("load")
+    messages.interrupt()
+    heard = await asyncio.wait_for(waiting, 10)
+    assert heard in ([], [{"phase": {"phase": "load", "detail": ""}}])
+    messages.close()
+    messages.interrupt()

@@ -1,0 +1,309 @@
+"""Owns the tables of index.sqlite: what is kept of a trace's lines, and pages of samples."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from offline_judge.domain.events import RunFinished, RunStarted, SampleFinished, parse_event
+from offline_judge.domain.judgment import Outcome
+from offline_judge.runs.lines import Line
+
+VERSION = 2
+"""Of the tables; an index of another one is made anew."""
+
+QUESTION = 200
+"""Characters that are kept of a question."""
+
+UNFINISHED = "unfinished"
+"""Stands for the outcome of a sample that was taken up and has none yet."""
+
+_SCHEMA = """
+CREATE TABLE traces (
+  file TEXT PRIMARY KEY, size INTEGER NOT NULL, lines INTEGER NOT NULL,
+  last_offset INTEGER NOT NULL, last_hash BLOB NOT NULL
+);
+CREATE TABLE spans (
+  sample_id TEXT NOT NULL, file TEXT NOT NULL, number INTEGER NOT NULL,
+  offset INTEGER NOT NULL, length INTEGER NOT NULL,
+  PRIMARY KEY (sample_id, file, number)
+) WITHOUT ROWID;
+CREATE TABLE samples (
+  taken INTEGER PRIMARY KEY, sample_id TEXT NOT NULL UNIQUE, time TEXT NOT NULL,
+  question TEXT NOT NULL, search TEXT NOT NULL, label INTEGER,
+  outcome TEXT NOT NULL, reason TEXT NOT NULL, verdict INTEGER, probability REAL,
+  seconds REAL NOT NULL
+);
+CREATE TABLE run (event TEXT PRIMARY KEY, time TEXT NOT NULL, value TEXT NOT NULL);
+"""
+_COLUMNS = "sample_id, question, label, outcome, reason, verdict, probability, seconds, time"
+_ORDERS = {
+    "taken": "taken",
+    "id": "sample_id",
+    "probability": "probability IS NULL, probability",
+    "outcome": "outcome, reason",
+    "seconds": "seconds",
+}
+
+
+@dataclass(frozen=True)
+class IndexRow:
+    """A sample as its last finished attempt left it.
+
+    Attributes:
+        sample_id: The sample's id.
+        question: The beginning of it.
+        label: What people said.
+        outcome: How judging ended, or `unfinished`.
+        reason: Why it is not scored.
+        verdict: Where it is scored, like the probability.
+        probability: Of `true`, in [0, 1].
+        seconds: That the attempt took.
+        time: When it ended, UTC; empty for an unfinished one.
+    """
+
+    sample_id: str
+    question: str
+    label: bool | None
+    outcome: str
+    reason: str
+    verdict: bool | None
+    probability: float | None
+    seconds: float
+    time: str
+
+
+@dataclass(frozen=True)
+class RowQuery:
+    """Which samples, in which order.
+
+    Attributes:
+        offset: Rows to pass over.
+        limit: Rows at most.
+        order: As they were taken up, or by a column.
+        reverse: From the last to the first.
+        outcome: Only samples with this one.
+        text: Only samples whose id, or the beginning of whose question, has this text in it,
+            whatever the case.
+        disagree: Only samples whose verdict is not their label.
+    """
+
+    offset: int = 0
+    limit: int = 100
+    order: Literal["taken", "id", "probability", "outcome", "seconds"] = "taken"
+    reverse: bool = False
+    outcome: str = ""
+    text: str = ""
+    disagree: bool = False
+
+
+@dataclass(frozen=True)
+class RunBrief:
+    """Where a run stands, from its index: `ended` is the status of its last end, or empty."""
+
+    planned: int
+    ended: str
+    outcomes: dict[str, int]
+    readings: tuple[tuple[bool, bool | None], ...]
+    """Label and verdict, or None, of each labelled sample that has ended."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """Neighbouring lines of one sample: in which file, from which line and byte, how many bytes."""
+
+    file: str
+    number: int
+    offset: int
+    length: int
+
+
+def make_tables(database: sqlite3.Connection) -> None:
+    """Make the tables of an empty database."""
+    for statement in filter(str.strip, _SCHEMA.split(";")):
+        database.execute(statement)
+    database.execute(f"PRAGMA user_version = {VERSION}")
+
+
+class Intake:
+    """Takes lines of one file in, in order; neighbours of one sample become one span."""
+
+    def __init__(self, database: sqlite3.Connection, file: str) -> None:
+        self._database = database
+        self._file = file
+        self._spans: list[tuple[str, str, int, int, int]] = []
+        self._sample = ""
+        self._first: Line | None = None
+        self._end = 0
+
+    def add(self, line: Line) -> None:
+        """Take one line in."""
+        raw = line.raw
+        sample = str(raw.get("sample_id", ""))
+        if sample != self._sample:
+            self._close_span()
+            self._sample, self._first = sample, line if sample else None
+        self._end = line.offset + line.length
+        kind = raw.get("event")
+        if kind == "sample_started":
+            _started(self._database, sample, raw)
+        elif kind == "sample_finished":
+            _finished(self._database, sample, raw)
+        elif kind in ("run_started", "run_finished"):
+            _run(self._database, raw)
+
+    def finish(self) -> None:
+        """Write the spans."""
+        self._close_span()
+        self._database.executemany("INSERT INTO spans VALUES (?, ?, ?, ?, ?)", self._spans)
+        self._spans.clear()
+
+    def _close_span(self) -> None:
+        first, self._first = self._first, None
+        if first is not None:
+            length = self._end - first.offset
+            self._spans.append((self._sample, self._file, first.number, first.offset, length))
+        self._sample = ""
+
+
+def spans_of(database: sqlite3.Connection, sample_id: str) -> list[Span]:
+    """Where a sample's lines stand; empty for an unknown sample."""
+    query = "SELECT file, number, offset, length FROM spans WHERE sample_id = ? ORDER BY 1, 2"
+    return [Span(*row) for row in database.execute(query, (sample_id,))]
+
+
+def page(database: sqlite3.Connection, query: RowQuery) -> tuple[list[IndexRow], int]:
+    """The rows of a query, and how many there are without offset and limit."""
+    where, values = _where(query)
+    total = database.execute(f"SELECT count(*) FROM samples{where}", values).fetchone()[0]
+    way = " DESC" if query.reverse else ""
+    keys = ", ".join(f"{key}{way}" for key in _ORDERS[query.order].split(", "))
+    # The order is whole, so that no row is on two pages.
+    found = database.execute(
+        f"SELECT {_COLUMNS} FROM samples{where} ORDER BY {keys}, taken{way} LIMIT ? OFFSET ?",
+        (*values, query.limit, query.offset),
+    )
+    return [_row(values) for values in found], total
+
+
+def brief(database: sqlite3.Connection) -> RunBrief:
+    """Where the run stands."""
+    told = {row[0]: row[1:] for row in database.execute("SELECT * FROM run")}
+    began, ended = told.get("run_started", ("", "0")), told.get("run_finished", ("", ""))
+    counts = database.execute("SELECT outcome, count(*) FROM samples GROUP BY 1 ORDER BY 1")
+    labelled = database.execute(
+        "SELECT label, verdict FROM samples WHERE label IS NOT NULL AND outcome != ?", (UNFINISHED,)
+    )
+    return RunBrief(
+        planned=int(began[1]),
+        ended=ended[1] if ended[0] > began[0] else "",
+        outcomes={name: number for name, number in counts if name != UNFINISHED},
+        readings=tuple((bool(label), _truth(verdict)) for label, verdict in labelled),
+    )
+
+
+def _where(query: RowQuery) -> tuple[str, list[Any]]:
+    conditions: list[str] = []
+    values: list[Any] = []
+    if query.outcome:
+        conditions.append("outcome = ?")
+        values.append(query.outcome)
+    if query.text:
+        conditions.append("instr(search, ?)")
+        values.append(query.text.casefold())
+    if query.disagree:
+        conditions.append("label != verdict")
+    return (f" WHERE {' AND '.join(conditions)}" if conditions else ""), values
+
+
+def _started(database: sqlite3.Connection, sample_id: str, raw: dict[str, Any]) -> None:
+    sample = raw.get("sample")
+    fields = sample if isinstance(sample, dict) else {}
+    name = sample_id or str(fields.get("id", ""))
+    question = str(fields.get("question", ""))[:QUESTION]
+    label = fields.get("label")
+    _insert(
+        database,
+        "ON CONFLICT (sample_id) DO UPDATE SET question = excluded.question, "
+        "search = excluded.search, label = excluded.label",
+        (
+            name,
+            "",
+            question,
+            f"{name} {question}".casefold(),
+            int(label) if isinstance(label, bool) else None,
+            UNFINISHED,
+            "",
+            None,
+            None,
+            0.0,
+        ),
+    )
+
+
+def _finished(database: sqlite3.Connection, sample_id: str, raw: dict[str, Any]) -> None:
+    event = parse_event(raw)
+    if not isinstance(event, SampleFinished):
+        return
+    judgment = event.judgment if event.outcome is Outcome.SCORED else None
+    _insert(
+        database,
+        "ON CONFLICT (sample_id) DO UPDATE SET time = excluded.time, outcome = excluded.outcome, "
+        "reason = excluded.reason, verdict = excluded.verdict, "
+        "probability = excluded.probability, seconds = excluded.seconds "
+        "WHERE excluded.time >= samples.time",
+        (
+            sample_id,
+            event.time,
+            "",
+            sample_id.casefold(),
+            None,
+            str(event.outcome),
+            event.reason,
+            judgment and judgment.verdict,
+            judgment and judgment.probability,
+            event.seconds,
+        ),
+    )
+
+
+def _insert(database: sqlite3.Connection, conflict: str, values: tuple[Any, ...]) -> None:
+    columns = "sample_id, time, question, search, label, outcome, reason, verdict, probability, "
+    marks = ", ".join("?" * len(values))
+    database.execute(f"INSERT INTO samples ({columns}seconds) VALUES ({marks}) {conflict}", values)
+
+
+def _run(database: sqlite3.Connection, raw: dict[str, Any]) -> None:
+    event = parse_event(raw)
+    if isinstance(event, RunStarted):
+        value = str(event.planned)
+    elif isinstance(event, RunFinished):
+        value = event.status
+    else:
+        return
+    database.execute(
+        "INSERT INTO run VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET time = excluded.time, "
+        "value = excluded.value WHERE excluded.time >= run.time",
+        (event.event, event.time, value),
+    )
+
+
+def _row(values: Iterable[Any]) -> IndexRow:
+    name, question, label, outcome, reason, verdict, probability, seconds, time = values
+    return IndexRow(
+        sample_id=name,
+        question=question,
+        label=_truth(label),
+        outcome=outcome,
+        reason=reason,
+        verdict=_truth(verdict),
+        probability=probability,
+        seconds=seconds,
+        time=time,
+    )
+
+
+def _truth(value: int | None) -> bool | None:
+    return None if value is None else bool(value)
