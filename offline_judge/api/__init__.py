@@ -6,7 +6,7 @@ may watch it, drain it or cancel it meanwhile.
 
 from offline_judge.api.config import ConfigView, config_show
 from offline_judge.api.corpora import corpus_build, corpus_embed, corpus_list, corpus_rm
-from offline_judge.api.derived import evidence_add
+from offline_judge.api.derived import evidence_add, evidence_drop
 from offline_judge.api.evidence import (
     EvidenceQuery,
     evidence_prune,
@@ -80,6 +80,7 @@ __all__ = [
     "corpus_rm",
     "demo",
     "evidence_add",
+    "evidence_drop",
     "evidence_prune",
     "evidence_rebuild",
     "evidence_search",

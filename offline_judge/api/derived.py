@@ -1,4 +1,4 @@
-"""Runs derived from others: one sample judged again with a passage of a person's own."""
+"""Runs derived from others: one sample judged again with its evidence changed."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ def evidence_add(
 ) -> RunView:
     """Judge a sample of a run again, as that run did, with a passage of your own.
 
-    The passage stands before what the first search finds; passages that a derived run has already
-    are carried on. The new run names its parent, which is only read and may be going on.
+    The passage stands behind what the first search finds, in place of its last hits; what a
+    derived run has changed already is carried on. The new run names its parent, which is only read
+    and may be going on.
 
     Args:
         run_id: An id, a prefix that only one run has, or `last`.
@@ -48,7 +49,39 @@ def evidence_add(
     written = jobs.write_passage(
         passage.text, title=passage.title, url=passage.url, date=passage.date
     )
-    return load_run(jobs.derive(run_id, sample_id, written, settings, listener), settings)
+    change = jobs.Change(add=written)
+    return load_run(jobs.derive(run_id, sample_id, change, settings, listener), settings)
+
+
+def evidence_drop(
+    run_id: str,
+    sample_id: str,
+    passage_id: str,
+    settings: Settings,
+    listener: RunListener | None = None,
+) -> RunView:
+    """Judge a sample of a run again, as that run did, without one piece of its evidence.
+
+    The next further hit of a search stands in for it. All else is as of `evidence_add`.
+
+    Args:
+        run_id: An id, a prefix that only one run has, or `last`.
+        sample_id: A sample that the run has taken up.
+        passage_id: A passage that its searches found, or that was added to it.
+        settings: Where runs are; what shapes judgments is taken from the run.
+        listener: Told what happens.
+
+    Raises:
+        RunNotFoundError: no run has this id.
+        UsageError: no search of the sample found the passage, or see `evidence_add`.
+        RunChangedError: weights, prompts or options are not what they were.
+        OfflineJudgeError: as `run`.
+    """
+    from offline_judge import jobs
+    from offline_judge.api.runs import load_run
+
+    change = jobs.Change(leave_out=passage_id)
+    return load_run(jobs.derive(run_id, sample_id, change, settings, listener), settings)
 
 
 def judged_before(manifest: RunManifest, settings: Settings) -> SampleRow | None:

@@ -12,9 +12,13 @@ if TYPE_CHECKING:
 
 
 def origin(parent: Parent) -> str:
-    """Of which run and sample, and what was added to it."""
-    added = count(len(parent.passages), "passage")
-    return f"{parent.run_id}, sample {parent.sample_id}, with {added} of your own"
+    """Of which run and sample, and what was changed of its evidence."""
+    changes = []
+    if parent.passages:
+        changes.append(f"with {count(len(parent.passages), 'passage')} of your own")
+    if parent.without:
+        changes.append(f"without {', '.join(parent.without)}")
+    return ", ".join((parent.run_id, f"sample {parent.sample_id}", *changes))
 
 
 def verdict(row: JudgedRow | None) -> str:

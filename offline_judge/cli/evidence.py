@@ -36,7 +36,8 @@ _LAZY = {
         ("show", "evidence:show", "Where, when and for what a passage was found."),
         ("prune", "evidence:prune", "Delete what is old or from a source."),
         ("rebuild", "evidence:rebuild", "Build the index of vectors anew."),
-        ("add", "evidence_add:add", "Judge a sample again with a passage of yours."),
+        ("add", "evidence_change:add", "Judge a sample again with a passage of yours."),
+        ("drop", "evidence_change:drop", "Judge a sample again without a passage."),
     )
 }
 

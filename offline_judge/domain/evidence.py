@@ -47,6 +47,24 @@ class SearchHit(Frozen):
     found_at: str = ""
 
 
+class Amendment(Frozen):
+    """What a person changes of what searches find for a sample.
+
+    Attributes:
+        own: Passages of their own, the newest last.
+        without: Ids of passages that are left out.
+    """
+
+    own: tuple[Passage, ...] = ()
+    without: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.own or self.without)
+
+
+UNCHANGED = Amendment()
+
+
 class EvidenceState(StrEnum):
     """What the search came to. An outage (`FAILED`) is never told as `NONE_FOUND`.
 

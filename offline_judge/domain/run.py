@@ -84,17 +84,19 @@ class CandidateIdentity(Frozen):
 
 
 class Parent(Frozen):
-    """Where a derived run comes from: one sample of another run, with passages of a person's own.
+    """Where a derived run comes from: one sample of another run, whose evidence a person changed.
 
     Attributes:
         run_id: The other run, which is never changed.
         sample_id: The one sample that is judged again.
         passages: Ids of the passages added to its evidence, by content; earlier ones first.
+        without: Ids of the passages left out of it.
     """
 
     run_id: str
     sample_id: str
-    passages: tuple[str, ...]
+    passages: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
 class RunManifest(Frozen):

@@ -2,7 +2,7 @@
 
 from offline_judge.jobs.beginning import ASKED, ask, begin
 from offline_judge.jobs.calibrating import FitOrder, calibrate, read_kind
-from offline_judge.jobs.deriving import derive, write_passage
+from offline_judge.jobs.deriving import Change, derive, write_passage
 from offline_judge.jobs.labelling import LabelFile
 from offline_judge.jobs.orders import DataFile, Limits, Order, Question
 from offline_judge.jobs.others import go_on, listed, pause, stop
@@ -12,6 +12,7 @@ from offline_judge.jobs.watching import Watch, watch
 
 __all__ = [
     "ASKED",
+    "Change",
     "DataFile",
     "FitOrder",
     "LabelFile",

@@ -110,10 +110,10 @@ def begin_loaded(
     settings = wiring.settled(settings)
     listeners = SafeListeners([listener])
     with wiring.open_components(
-        settings, order.method, order.options, listeners, own=order.own
+        settings, order.method, order.options, listeners, amendment=order.amendment
     ) as parts:
         store = wiring.run_store(settings)
-        run_id = store.new_id()
+        run_id = order.run_id or store.new_id()
         source = loaded.source
         if order.files:
             path = settings.runs_path.absolute() / run_id / ASKED

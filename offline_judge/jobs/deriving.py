@@ -1,22 +1,24 @@
-"""Judging one sample of a run again, with passages of a person's own beside what is searched."""
+"""Judging one sample of a run again, with its evidence changed by a person."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import date as calendar_date
 from difflib import get_close_matches
 from typing import Any
 
 from offline_judge import wiring
 from offline_judge.datasets.fields import FIELDS
-from offline_judge.domain.evidence import Passage
+from offline_judge.domain.events import AnyEvent, SearchFinished
+from offline_judge.domain.evidence import Amendment, Passage
 from offline_judge.domain.run import Parent, RunManifest
 from offline_judge.domain.sample import Sample
 from offline_judge.errors import RunChangedError, UsageError
 from offline_judge.jobs.beginning import ASKED, Check, begin_loaded, one_row
 from offline_judge.jobs.orders import Order
-from offline_judge.jobs.resuming import OWN, as_recorded, kept_passages
+from offline_judge.jobs.resuming import OWN, as_recorded, kept_amendment
 from offline_judge.jobs.threads import outside_event_loop
 from offline_judge.protocols import RunListener
 from offline_judge.retrieval.search.own import dump_passages, own_passage
@@ -54,22 +56,30 @@ def write_passage(text: str, *, title: str = "", url: str = "", date: str = "") 
     return own_passage(text, title=title, url=url, date=_checked_date(date.strip()))
 
 
+@dataclass(frozen=True)
+class Change:
+    """What is changed of a sample's evidence: a passage is added, or one is left out by its id."""
+
+    add: Passage | None = None
+    leave_out: str = ""
+
+
 @outside_event_loop
 def derive(
     run_id: str,
     sample_id: str,
-    passage: Passage,
+    change: Change,
     settings: Settings,
     listener: RunListener | None,
 ) -> str:
-    """Judge one sample of a run again, as that run did, with one more passage; returns the new id.
+    """Judge one sample of a run again, as that run did, with one change; returns the new id.
 
-    The other run is only read, so it may be going on.
+    The other run is only read, so it may be going on. What it changed itself is carried on.
 
     Raises:
         RunNotFoundError: no run has this id.
-        UsageError: the run has not taken up the sample, its method does not search, or it has the
-            passage already.
+        UsageError: the run has not taken up the sample, its method does not search, it has the
+            passage already, or has not found the one that is left out.
         RunChangedError: weights, prompts or options are not what they were.
         OfflineJudgeError: as `begin`.
     """
@@ -79,31 +89,65 @@ def derive(
         raise UsageError(
             f"Method `{recorded.method}` does not search, so no passage reaches its judge.",
             where=recorded.run_id,
-            remedy="Add it to a run of `sage`.",
+            remedy="Change the evidence of a run of `sage`.",
         )
-    own = kept_passages(directory)
-    if passage in own:
-        raise UsageError("That run has this very passage already.", where=recorded.run_id)
-    content, loaded = one_row(_row(_sample(directory, sample_id)))
-    own = (*own, passage)
+    amendment = kept_amendment(directory, recorded)
+    events = directory.sample_events(sample_id)
+    sample = _sample(directory, sample_id, events)
+    amendment = _changed(amendment, change, _found(events), recorded.run_id)
+    content, loaded = one_row(_row(sample))
     order = Order(
         method=recorded.method,
         options=recorded.options,
-        files={ASKED: content, OWN: dump_passages(own)},
+        files={ASKED: content} | ({OWN: dump_passages(amendment.own)} if amendment.own else {}),
         parent=Parent(
-            run_id=recorded.run_id, sample_id=sample_id, passages=tuple(p.id for p in own)
+            run_id=recorded.run_id,
+            sample_id=sample_id,
+            passages=tuple(passage.id for passage in amendment.own),
+            without=amendment.without,
         ),
-        own=own,
+        amendment=amendment,
         calibration=recorded.calibration,
     )
-    return begin_loaded(
-        order, loaded, as_recorded(settings, recorded), listener, _alike(recorded, own)
+    check = _alike(recorded, amendment)
+    return begin_loaded(order, loaded, as_recorded(settings, recorded), listener, check)
+
+
+def _changed(before: Amendment, change: Change, found: Collection[str], run_id: str) -> Amendment:
+    own, without = before.own, before.without
+    if change.add is not None:
+        if change.add in own:
+            raise UsageError("That run has this very passage already.", where=run_id)
+        own = (*own, change.add)
+    if change.leave_out:
+        kept = tuple(passage for passage in own if passage.id != change.leave_out)
+        if kept == own:
+            _check_found(change.leave_out, found, run_id)
+            without = (*without, change.leave_out)
+        own = kept
+    return Amendment(own=own, without=without)
+
+
+def _check_found(passage_id: str, found: Collection[str], run_id: str) -> None:
+    if passage_id in found:
+        return
+    close = get_close_matches(passage_id, found, n=1)
+    raise UsageError(
+        f"No search of this sample found a passage `{passage_id}`.",
+        where=run_id,
+        remedy=f"Did you mean `{close[0]}`?" if close else "`offline-judge show` names them.",
     )
 
 
-def _sample(directory: RunDirectory, sample_id: str) -> Sample:
+def _found(events: Sequence[AnyEvent]) -> frozenset[str]:
+    """Ids of all passages that searches of a sample found."""
+    searches = (event for event in events if isinstance(event, SearchFinished))
+    return frozenset(hit.passage.id for event in searches for hit in event.hits)
+
+
+def _sample(directory: RunDirectory, sample_id: str, events: Sequence[AnyEvent]) -> Sample:
     """The sample as the run took it up, large texts included."""
-    found = fold(directory.sample_events(sample_id), directory.run_id).samples
+    found = fold(events, directory.run_id).samples
     if sample_id not in found:
         close = get_close_matches(sample_id, directory.state().samples, n=1)
         raise UsageError(
@@ -122,28 +166,30 @@ def _row(sample: Sample) -> dict[str, Any]:
     return other | fields
 
 
-def _alike(before: RunManifest, own: Sequence[Passage]) -> Check:
+def _alike(before: RunManifest, amendment: Amendment) -> Check:
     """Refuses another judge than before; a search that changed is told, since it may not matter."""
 
     def check(now: RunManifest) -> tuple[str, ...]:
         if changed := changed_judge(before, now):
             raise RunChangedError(
-                f"Since that run began, {' and '.join(changed)} changed; the verdicts with and "
-                "without your passage would be those of two judges.",
+                f"Since that run began, {' and '.join(changed)} changed; the verdicts before "
+                "and after your change would be those of two judges.",
                 where=before.run_id,
-                remedy="Start a new run with `offline-judge run`, and add the passage to that.",
+                remedy="Start a new run with `offline-judge run`, and change the evidence of that.",
             )
-        return (*_cut(own, now), *_searched_otherwise(before, now))
+        return (*_cut(amendment.own, now), *_searched_otherwise(before, now))
 
     return check
 
 
 def _searched_otherwise(before: RunManifest, now: RunManifest) -> Iterator[str]:
-    search = before.search | {"own": now.search.get("own")}
+    changed = {name: now.search[name] for name in ("own", "without") if name in now.search}
+    plain = {k: v for k, v in before.search.items() if k not in ("own", "without")}
+    search = plain | changed
     for what in changed_search(before.model_copy(update={"search": search}), now):
         yield (
             f"Since run {before.run_id} began, {what} changed, so the verdicts differ in more "
-            "than the added passage."
+            "than the change of its evidence."
         )
 
 

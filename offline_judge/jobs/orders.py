@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from offline_judge.domain.calibration import Calibration
-from offline_judge.domain.evidence import Passage
+from offline_judge.domain.evidence import UNCHANGED, Amendment
 from offline_judge.domain.run import Parent
 
 
@@ -35,10 +35,11 @@ class Order:
         limits: Samples and minutes at most.
         files: Name to content of files the run shall keep.
         parent: Whose sample is judged again, for a derived run.
-        own: Passages that a person adds to that sample's evidence.
+        amendment: What a person changes of that sample's evidence.
         candidate: Who writes the responses that are missing, by name; "" where none is.
         calibration: Reads every judgment a second way; None leaves it at the judge's own.
         needs_labels: Refuse data without any label, before anything is judged.
+        run_id: The new run's id, where it is made already; "" makes one.
     """
 
     method: str
@@ -46,10 +47,11 @@ class Order:
     limits: Limits = Limits()
     files: Mapping[str, bytes] = field(default_factory=dict)
     parent: Parent | None = None
-    own: tuple[Passage, ...] = ()
+    amendment: Amendment = UNCHANGED
     candidate: str = ""
     calibration: Calibration | None = None
     needs_labels: bool = False
+    run_id: str = ""
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from offline_judge import wiring
 from offline_judge.datasets.readers import Loaded, read_samples
-from offline_judge.domain.evidence import Passage
+from offline_judge.domain.evidence import Amendment
 from offline_judge.domain.run import RunManifest
 from offline_judge.errors import (
     DataError,
@@ -62,7 +62,7 @@ def resume(run_id: str, settings: Settings, limits: Limits, listener: RunListene
     directory = wiring.run_store(settings).open(run_id)
     recorded = directory.manifest()
     settings = wiring.settled(as_recorded(settings, recorded))
-    own = kept_passages(directory)
+    amendment = kept_amendment(directory, recorded)
     with take_up(directory, listener) as (desk, writer):
         state = directory.state()
         done = Done(state.samples, state.finished)
@@ -75,12 +75,12 @@ def resume(run_id: str, settings: Settings, limits: Limits, listener: RunListene
             recorded.options,
             widened,
             parent=recorded.parent,
-            own=own,
+            amendment=amendment,
             candidate=recorded.candidate.name if recorded.candidate else "",
             calibration=recorded.calibration,
         )
         with wiring.open_components(
-            settings, recorded.method, recorded.options, desk.listeners, own=own
+            settings, recorded.method, recorded.options, desk.listeners, amendment=amendment
         ) as parts:
             now = manifest_of(recorded.run_id, order, recorded.data, settings, parts)
             author, _ = open_author(order, settings, now)
@@ -136,14 +136,15 @@ def load_again(run: RunManifest, directory: RunDirectory) -> Loaded:
     )
 
 
-def kept_passages(directory: RunDirectory) -> tuple[Passage, ...]:
-    """The passages that a person added to the evidence of a derived run; none in any other.
+def kept_amendment(directory: RunDirectory, recorded: RunManifest) -> Amendment:
+    """What a person changed of the evidence of a derived run; nothing in any other.
 
     Raises:
-        StorageError: the file is damaged.
+        StorageError: the file of passages is damaged.
     """
     path = directory.file(OWN)
-    return load_passages(path.read_bytes(), str(path)) if path.exists() else ()
+    own = load_passages(path.read_bytes(), str(path)) if path.exists() else ()
+    return Amendment(own=own, without=recorded.parent.without if recorded.parent else ())
 
 
 def as_recorded(settings: Settings, recorded: RunManifest) -> Settings:

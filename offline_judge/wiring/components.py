@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from offline_judge.domain.evidence import Passage
+from offline_judge.domain.evidence import UNCHANGED, Amendment
 from offline_judge.domain.run import ModelIdentity
 from offline_judge.errors import UsageError
 from offline_judge.judge.cache import CompletionCache
@@ -17,7 +17,7 @@ from offline_judge.prompting.fence import Fence
 from offline_judge.prompting.library import Rendered, TemplateLibrary
 from offline_judge.protocols import Backend, Method, RunListener, SearchProvider, Values
 from offline_judge.registry import METHODS
-from offline_judge.retrieval.search.own import OwnPassages
+from offline_judge.retrieval.search.own import AmendedSearch
 from offline_judge.runner.engine import Engine
 from offline_judge.runner.loop import JudgeBinder
 from offline_judge.settings import Settings
@@ -105,7 +105,7 @@ def open_components(
     listener: RunListener,
     *,
     shared: Shared | None = None,
-    own: Sequence[Passage] = (),
+    amendment: Amendment = UNCHANGED,
 ) -> Components:
     """Make all parts of a run; builds the default corpus where it is needed and absent.
 
@@ -115,7 +115,7 @@ def open_components(
         options: The method's own.
         listener: Told what is built.
         shared: Engine and search to use instead of own ones; not closed with the rest.
-        own: Passages that a person puts before what is found, the newest last.
+        amendment: What a person changed of what is found.
 
     Raises:
         OfflineJudgeError: a part cannot be had; what was opened before it is closed.
@@ -131,8 +131,8 @@ def open_components(
         if method.searches and search is None:
             search = open_search(settings, listener, warn=warnings.append)
             stack.callback(search.close)
-        if own and search is not None:
-            search = OwnPassages(search, own)
+        if amendment and search is not None:
+            search = AmendedSearch(search, amendment.own, amendment.without)
         cache = CompletionCache(_cache_path(settings))
         stack.callback(cache.close)
 

@@ -112,17 +112,17 @@ def test_the_new_run_names_its_parent_and_judges_alike(settings: Settings, paren
     assert now.search == before.search | {"own": list(now.parent.passages)}
 
 
-def test_it_stands_at_rank_1_of_the_first_search_only_with_what_is_found_behind_it(
+def test_it_stands_behind_what_the_first_search_finds_and_in_no_other(
     settings: Settings, parent: str
 ) -> None:
     run_id = add(settings, parent).manifest.run_id
     shown = api.show(run_id, "b", settings)
     first, *others = searches(shown.events)
-    assert first == ["person", "corpus:tiny"]
+    assert first == ["corpus:tiny", "person"]
     assert others
     assert all("person" not in sources for sources in others)
     rounds = [event for event in shown.events if isinstance(event, RoundFinished)]
-    assert "own:" in rounds[0].evidence["E1"]
+    assert "own:" in rounds[0].evidence["E2"]
     assert shown.parent is not None
     assert shown.before is not None
 
@@ -205,7 +205,7 @@ def test_a_corpus_that_changed_since_is_told(
     ears = Ears()
     assert add(settings, parent, listener=ears).summary.outcomes == {"scored": 1}
     warnings = [event.message for event in ears.events if isinstance(event, WarningRaised)]
-    assert any("`tiny`" in message and "more than the added" in message for message in warnings)
+    assert any("`tiny`" in message and "more than the change" in message for message in warnings)
 
 
 def test_a_passage_that_a_prompt_does_not_show_to_its_end_is_told(
@@ -247,7 +247,43 @@ def test_dates_may_be_of_a_year_or_a_month(settings: Settings, parent: str, date
     view = api.evidence_add(parent, "b", OwnPassage(FACT, date=date), settings)
     events = api.show(view.manifest.run_id, "b", settings).events
     first = next(event for event in events if isinstance(event, SearchFinished))
-    assert first.hits[0].passage.date == date
+    assert first.hits[-1].passage.date == date
+
+
+def test_a_passage_is_left_out_and_what_a_run_left_out_is_carried_on(
+    settings: Settings, parent: str
+) -> None:
+    added = add(settings, parent)
+    events = api.show(parent, "b", settings).events
+    found = next(event for event in events if isinstance(event, SearchFinished)).hits[0].passage.id
+    view = api.evidence_drop(added.manifest.run_id, "b", found, settings)
+    assert view.manifest.parent is not None
+    assert view.manifest.parent.without == (found,)
+    assert view.manifest.search["without"] == [found]
+    again = api.show(view.manifest.run_id, "b", settings)
+    assert searches(again.events)[0] == ["person"]
+    assert view.rows[0].verdict is True
+    (mine,) = view.manifest.parent.passages
+    without = api.evidence_drop(view.manifest.run_id, "b", mine, settings)
+    assert without.manifest.parent is not None
+    assert without.manifest.parent.without == (found,)
+    assert without.manifest.parent.passages == ()
+    assert without.rows[0].evidence_state == "none_found"
+
+
+def test_an_interrupted_one_resumes_without_the_passage(settings: Settings, parent: str) -> None:
+    events = api.show(parent, "b", settings).events
+    found = next(event for event in events if isinstance(event, SearchFinished)).hits[0].passage.id
+    view = api.evidence_drop(parent, "b", found, settings)
+    trace = settings.runs_path / view.manifest.run_id / "events-main.jsonl"
+    trace.write_bytes(b"".join(trace.read_bytes().splitlines(keepends=True)[:3]))
+    assert api.resume(view.manifest.run_id, settings).rows[0].evidence_state == "none_found"
+
+
+def test_only_a_passage_that_was_found_can_be_left_out(settings: Settings, parent: str) -> None:
+    with pytest.raises(UsageError, match="No search of this sample found a passage `x`"):
+        api.evidence_drop(parent, "b", "x", settings)
+    assert len(api.list_runs(settings)) == 1
 
 
 def test_an_unknown_sample_gets_the_nearest(settings: Settings, parent: str) -> None:

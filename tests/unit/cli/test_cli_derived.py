@@ -46,7 +46,9 @@ def cli(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("OFFLINE_JUDGE_DATA_DIR", str(tmp_path / "data"))
-    monkeypatch.setitem(root.lazy, "add", LazyCommand("offline_judge.cli.evidence_add:add", ""))
+    for name in ("add", "drop"):
+        target = f"offline_judge.cli.evidence_change:{name}"
+        monkeypatch.setitem(root.lazy, name, LazyCommand(target, ""))
     line = CommandLine(monkeypatch, capsys)
     line.api.OwnPassage = OwnPassage
     line.api.evidence_add = Adding(derived())
@@ -68,6 +70,19 @@ def test_verdicts_before_and_now_are_told(cli: CommandLine) -> None:
         "",
         "2025",
     )
+
+
+def test_what_a_sample_is_judged_without_is_told(cli: CommandLine) -> None:
+    parent = Parent(run_id="20250101-p", sample_id="q1", without=("d1#0", "d2#0"))
+    rows = (Row("q1", probability=0.9),)
+    cli.api.evidence_drop = Adding(
+        View(manifest(parent=parent), summary("completed"), rows, BEFORE)
+    )
+    cli("drop", "last", "q1", "d2#0")
+    assert cli.code == 0
+    assert cli.api.evidence_drop.given[:3] == ["last", "q1", "d2#0"]
+    assert "20250101-p, sample q1, without d1#0, d2#0" in cli.out
+    assert "verdict before" in cli.out
 
 
 def test_as_json(cli: CommandLine) -> None:

@@ -1,4 +1,4 @@
-"""A person's passages before what is found: once, at rank 1, and never instead of a failure."""
+"""What a person changes of a search: own passages once, others never, and all else in its place."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from offline_judge.domain.evidence import Passage, SearchHit
 from offline_judge.errors import SearchError, StorageError
 from offline_judge.retrieval.search.own import (
-    OwnPassages,
+    AmendedSearch,
     dump_passages,
     load_passages,
     own_passage,
@@ -47,39 +47,61 @@ class Numbered:
         self.closed = True
 
 
-async def ids(search: OwnPassages, **more: int) -> list[str]:
+async def ids(search: AmendedSearch, **more: int) -> list[str]:
     hits = await search.search("?", limit=3, **more)
     start = more.get("offset", 0) + 1
     assert [hit.rank for hit in hits] == list(range(start, start + len(hits)))
     return [hit.passage.id for hit in hits]
 
 
-async def test_they_come_first_and_only_once() -> None:
-    search = OwnPassages(Numbered(), [MINE])
-    assert await ids(search) == [MINE.id, "p1", "p2"]
+async def test_they_take_the_last_ranks_and_only_once() -> None:
+    search = AmendedSearch(Numbered(), [MINE])
+    assert await ids(search) == ["p1", "p2", MINE.id]
     assert await ids(search) == ["p1", "p2", "p3"]
 
 
 async def test_a_search_for_further_ranks_does_not_use_them_up() -> None:
-    search = OwnPassages(Numbered(), [MINE])
+    search = AmendedSearch(Numbered(), [MINE])
     assert await ids(search, offset=3) == ["p4", "p5", "p6"]
-    assert await ids(search) == [MINE.id, "p1", "p2"]
+    assert await ids(search) == ["p1", "p2", MINE.id]
 
 
 async def test_a_failed_search_stays_one_and_they_wait_for_the_next() -> None:
-    search = OwnPassages(Numbered(down=1), [MINE])
+    search = AmendedSearch(Numbered(down=1), [MINE])
     with pytest.raises(SearchError):
         await search.search("?", limit=3)
-    assert await ids(search) == [MINE.id, "p1", "p2"]
+    assert await ids(search) == ["p1", "p2", MINE.id]
 
 
 async def test_the_newest_are_read_first_and_those_without_room_in_later_searches() -> None:
     many = [own_passage(f"Fact {n}.") for n in range(5)]
     newest = [passage.id for passage in reversed(many)]
-    search = OwnPassages(Numbered(), many)
+    search = AmendedSearch(Numbered(), many)
     assert await ids(search) == newest[:3]
-    assert await ids(search) == [*newest[3:], "p1"]
+    assert await ids(search) == ["p1", *newest[3:]]
     assert await ids(search) == ["p1", "p2", "p3"]
+
+
+async def test_what_is_left_out_is_replaced_in_its_place_by_the_next() -> None:
+    search = AmendedSearch(Numbered(), without=["p2", "p9", "p3"])
+    assert await ids(search) == ["p1", "p4", "p5"]
+    assert await ids(search, offset=6) == ["p7", "p8", "p10"]
+
+
+async def test_own_passages_and_those_left_out_together() -> None:
+    search = AmendedSearch(Numbered(), [MINE], ["p1"])
+    assert await ids(search) == ["p4", "p2", MINE.id]
+    assert await ids(search) == ["p4", "p2", "p3"]
+    assert search.identity()["without"] == ["p1"]
+
+
+async def test_an_own_passage_that_is_found_too_is_given_once() -> None:
+    class Knows(Numbered):
+        async def search(self, query: str, *, limit: int, offset: int = 0) -> tuple[SearchHit, ...]:
+            first, *others = await super().search(query, limit=limit, offset=offset)
+            return (first.model_copy(update={"passage": MINE}), *others)
+
+    assert await ids(AmendedSearch(Knows(), [MINE])) == ["p2", "p3", MINE.id]
 
 
 async def test_their_score_is_finite_where_nothing_is_found() -> None:
@@ -87,14 +109,15 @@ async def test_their_score_is_finite_where_nothing_is_found() -> None:
         async def search(self, query: str, *, limit: int, offset: int = 0) -> tuple[SearchHit, ...]:
             return ()
 
-    (hit,) = await OwnPassages(Empty(), [MINE]).search("?", limit=3)
+    assert await AmendedSearch(Empty(), without=["p1"]).search("?", limit=3) == ()
+    (hit,) = await AmendedSearch(Empty(), [MINE]).search("?", limit=3)
     assert hit.passage == MINE
     assert hit.passage.source == "person"
 
 
 def test_what_they_say_is_part_of_the_searchs_identity() -> None:
     def identity(text: str) -> dict[str, Any]:
-        return OwnPassages(Numbered(), [own_passage(text)]).identity()
+        return AmendedSearch(Numbered(), [own_passage(text)]).identity()
 
     assert identity("one") == identity("one")
     assert identity("one") != identity("two")
@@ -103,7 +126,7 @@ def test_what_they_say_is_part_of_the_searchs_identity() -> None:
 
 def test_the_trace_names_who_searched_and_closing_reaches_it() -> None:
     inner = Numbered()
-    search = OwnPassages(inner, [MINE])
+    search = AmendedSearch(inner, [MINE])
     assert search.name == "numbered"
     search.close()
     assert inner.closed

@@ -1,15 +1,19 @@
-"""`evidence add`: a passage of the user's own, and the sample judged again with it."""
+"""`evidence add` and `evidence drop`: a sample judged again with its evidence changed."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from offline_judge.cli import output
 from offline_judge.cli.session import Session, output_options
 from offline_judge.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from offline_judge.api import RunView
 
 
 @click.command("add")
@@ -36,13 +40,37 @@ def add(
     It becomes a run of its own, derived from RUN, which is not changed.
     """
     from offline_judge import api
-    from offline_judge.cli.derived import comparison, origin
     from offline_judge.cli.display import Display
-    from offline_judge.cli.run import end_by_status
 
     passage = api.OwnPassage(_read(text, file), **more)
     with Display(session.diagnostics) as display:
         view = api.evidence_add(run_id, sample_id, passage, session.settings(), display)
+    _report(session, view, sample_id)
+
+
+@click.command("drop")
+@click.argument("run_id", metavar="RUN")
+@click.argument("sample_id", metavar="SAMPLE")
+@click.argument("passage_id", metavar="PASSAGE")
+@output_options
+@click.pass_obj
+def drop(session: Session, run_id: str, sample_id: str, passage_id: str) -> None:
+    """Judge SAMPLE of RUN again without PASSAGE, one that its searches found.
+
+    It becomes a run of its own, derived from RUN, which is not changed.
+    """
+    from offline_judge import api
+    from offline_judge.cli.display import Display
+
+    with Display(session.diagnostics) as display:
+        view = api.evidence_drop(run_id, sample_id, passage_id, session.settings(), display)
+    _report(session, view, sample_id)
+
+
+def _report(session: Session, view: RunView, sample_id: str) -> None:
+    from offline_judge.cli.derived import comparison, origin
+    from offline_judge.cli.run import end_by_status
+
     row = view.rows[0] if view.rows else None
     parent, run = view.manifest.parent, view.manifest.run_id
     if session.json:
