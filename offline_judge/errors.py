@@ -24,6 +24,7 @@ OfflineJudgeError                    1
 ├── SearchError                      5
 ├── StorageError                     1  disk full, unreadable or damaged files
 │   └── TraceError
+├── StartError                          the process of a run ended before it began; its exit code
 └── InterruptedRunError            130
 
 `UnscoredError` stands apart: it is not a fault of the program but the way a stage
@@ -156,6 +157,23 @@ class StorageError(OfflineJudgeError):
 
 class TraceError(StorageError):
     """A trace is damaged in a place that no interrupted write explains."""
+
+
+class StartError(OfflineJudgeError):
+    """The process that should work on a run ended before it took it up.
+
+    Args:
+        message: What it said.
+        where: As of `OfflineJudgeError`.
+        remedy: Likewise.
+        exit_code: What it ended with.
+    """
+
+    def __init__(
+        self, message: str, *, where: str = "", remedy: str = "", exit_code: int = 1
+    ) -> None:
+        super().__init__(message, where=where, remedy=remedy)
+        self.exit_code = exit_code
 
 
 class InterruptedRunError(OfflineJudgeError):

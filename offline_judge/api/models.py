@@ -11,6 +11,7 @@ from offline_judge.api.views import ModelView
 if TYPE_CHECKING:
     from offline_judge.settings import Settings
     from offline_judge.weights.cards import ModelCard
+    from offline_judge.weights.fit import Fit
     from offline_judge.weights.store import PullProgress, VerifyReport
 
 
@@ -35,6 +36,18 @@ def models_show(name: str, settings: Settings) -> ModelView:
     from offline_judge import wiring
 
     return _model(wiring.model_card(name, settings), settings)
+
+
+def models_fit(name: str, settings: Settings, slots: int) -> Fit:
+    """Whether a model fits the memory that is free now, with so many slots of the window set.
+
+    Raises:
+        MissingModelError: no card has this name.
+    """
+    from offline_judge.weights.fit import fit
+
+    view = models_show(name, settings)
+    return fit(view.card, view.path, window=settings.window, slots=slots)
 
 
 def models_pull(

@@ -40,6 +40,7 @@ def run(request: RunRequest, settings: Settings, listener: RunListener | None = 
         candidate=request.candidate or "",
         calibration=_calibration(request.calibration),
         needs_labels=any(gate.name != SCORED for gate in gates),
+        run_id=request.run_id,
     )
     data = jobs.DataFile(
         Path(request.data),

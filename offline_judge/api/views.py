@@ -34,6 +34,7 @@ class RunRequest:
         calibration: A calibration file, by which every judgment is read a second way.
         fail_under: Figures the run must reach, such as `kappa=0.6`; needs labels in the data, but
             for `scored`, the share of samples with a verdict.
+        run_id: The id that the new run shall have, one that `start` has made; "" makes one.
     """
 
     method: str
@@ -48,6 +49,7 @@ class RunRequest:
     candidate: str | None = None
     calibration: Path | None = None
     fail_under: Sequence[str] = ()
+    run_id: str = ""
 
 
 @dataclass(frozen=True)

@@ -132,6 +132,7 @@ def _scalar(raw: str) -> Any:
 @click.option("-o", "--option", "options", multiple=True, metavar="KEY=VALUE", help="Of METHOD.")
 @calibration_option
 @fail_under_option
+@click.option("--run-id", default="", hidden=True)
 @judge_options
 @output_options
 @click.pass_obj

@@ -1,4 +1,4 @@
-"""`runs`: what there is, what came out of one, and its rows for other programs."""
+"""`runs`: what there is, what came out of one, its rows for other programs, and deleting it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SHOWN_ROWS = 20
 
 @click.group(cls=LazyGroup)
 def runs() -> None:
-    """List, show and export runs."""
+    """List, show, export and delete runs."""
 
 
 @runs.command("list")
@@ -152,3 +152,24 @@ def export(session: Session, run_id: str, form: str | None, out: Path | None) ->
             f"{sheet.defused:,} texts that a spreadsheet would compute begin with an apostrophe; "
             "--format jsonl has them as they are."
         )
+
+
+@runs.command("rm")
+@click.argument("run_ids", metavar="RUN...", nargs=-1, required=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@output_options
+@click.pass_obj
+def remove(session: Session, run_ids: tuple[str, ...], yes: bool) -> None:
+    """Delete runs for good; takes whole ids only."""
+    from offline_judge import api
+
+    settings = session.settings()
+    for run_id in run_ids:
+        if not yes:
+            click.confirm(
+                f"Delete run {run_id} and all that was recorded in it?", abort=True, err=True
+            )
+        api.remove_run(run_id, settings)
+        if session.json:
+            output.rows([{"run": run_id, "removed": True}])
+        session.diagnostics.note(f"Run {run_id} is deleted.")

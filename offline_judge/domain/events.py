@@ -78,8 +78,9 @@ class CallFinished(EventBase):
     """One request to the judge, or its answer taken from the completion cache (`reused`).
 
     The prompt is `template` (by hash, its source is in the blobs) filled with `values`, appended
-    to the prompt of call `follows` where that is not empty. `problem` says why an answer was not
-    accepted. For a reading of labels `masses` and `outside` are set and `text` is empty.
+    to the prompt of call `follows` and the judge's `reply` to it where those are not empty.
+    `problem` says why an answer was not accepted. For a reading of labels `masses` and `outside`
+    are set and `text` is empty.
     """
 
     event: Literal["call_finished"] = "call_finished"
@@ -90,6 +91,7 @@ class CallFinished(EventBase):
     template_hash: str
     values: dict[str, Any] = Field(default_factory=dict)
     follows: str = ""
+    reply: str = ""
     prompt_hash: str
     text: str = ""
     masses: dict[str, float] | None = None

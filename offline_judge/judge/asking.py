@@ -103,7 +103,9 @@ class Asking(Generic[T]):
         prompt = await self.transport.prepare(rendered.messages, self.budget)
         if prompt.tokens + draw.max_tokens > self.window:
             return None
-        return replace(call, rendered=rendered, prompt=prompt, follows=follows.prompt_hash)
+        reply = follows.messages[-1].content
+        follows_hash = follows.prompt_hash
+        return replace(call, rendered=rendered, prompt=prompt, follows=follows_hash, reply=reply)
 
 
 def accepted(

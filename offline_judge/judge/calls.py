@@ -33,6 +33,7 @@ class Call:
         rendered: Where the prompt comes from.
         prompt: The engine's view of it.
         follows: Prompt hash of the call it continues, or nothing.
+        reply: What was answered to that one, as this prompt quotes it.
         place: The slot it shall run on, by the name the method gave it; the stage if empty.
     """
 
@@ -41,6 +42,7 @@ class Call:
     rendered: Rendered
     prompt: Prompt
     follows: str = ""
+    reply: str = ""
     place: str = ""
 
     @property
@@ -145,6 +147,7 @@ class Recorder:
                 template_hash=call.rendered.template_hash,
                 values=call.rendered.values_record,
                 follows=call.follows,
+                reply=call.reply,
                 prompt_hash=call.prompt_hash,
                 **outcome,
             )

@@ -196,6 +196,7 @@ class Session:
             rendered,
             prompt,
             follows=follows.prompt_hash if follows else "",
+            reply=follows.messages[-1].content if follows else "",
             place=at.place or (follows.place if follows else ""),
         )
 

@@ -16,10 +16,12 @@ from offline_judge.runs.index_rows import (
     VERSION,
     IndexRow,
     Intake,
+    LogLine,
     RowQuery,
     RunBrief,
     Span,
     brief,
+    log,
     make_tables,
     page,
     spans_of,
@@ -105,6 +107,10 @@ class RunIndex:
     def rows(self) -> list[IndexRow]:
         """One row a sample taken up, by id; raises as `page`."""
         return self.page(RowQuery(limit=_ALL, order="id"))[0]
+
+    def log(self, limit: int) -> list[LogLine]:
+        """What a reader of the run must know, the last lines, oldest first; raises as `page`."""
+        return self._ask(lambda database: log(database, limit))
 
     def brief(self) -> RunBrief:
         """Where the run stands; raises as `page`."""
@@ -214,7 +220,7 @@ class RunIndex:
                     raw = parse_line(text, path, number)
                 except TraceError as error:
                     raise _StaleError from error
-                if raw.get("sample_id") != sample_id:
+                if raw.get("sample_id", "") != sample_id:
                     raise _StaleError
                 yield path, Line(number, offset, len(text), raw)
                 offset += len(text)

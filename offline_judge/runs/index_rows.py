@@ -7,7 +7,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from offline_judge.domain.events import RunFinished, RunStarted, SampleFinished, parse_event
+from offline_judge.domain.events import (
+    AnyEvent,
+    EngineStarted,
+    RunFinished,
+    RunStarted,
+    SampleFinished,
+    WarningRaised,
+    parse_event,
+)
 from offline_judge.domain.judgment import Outcome
 from offline_judge.runs.lines import Line
 
@@ -36,8 +44,12 @@ CREATE TABLE samples (
   outcome TEXT NOT NULL, reason TEXT NOT NULL, verdict INTEGER, probability REAL,
   seconds REAL NOT NULL
 );
+CREATE TABLE log (
+  time TEXT NOT NULL, sample_id TEXT NOT NULL, kind TEXT NOT NULL, text TEXT NOT NULL
+);
 CREATE TABLE run (event TEXT PRIMARY KEY, time TEXT NOT NULL, value TEXT NOT NULL);
 """
+_LOGGED = ("run_started", "run_finished", "engine_started", "warning")
 _COLUMNS = "sample_id, question, label, outcome, reason, verdict, probability, seconds, time"
 _ORDERS = {
     "taken": "taken",
@@ -110,6 +122,26 @@ class RunBrief:
     """Label and verdict, or None, of each labelled sample that has ended."""
 
 
+LogKind = Literal["run", "engine", "warning", "failure"]
+
+
+@dataclass(frozen=True)
+class LogLine:
+    """Something that a reader of a run must know: of the run, or of one of its samples.
+
+    Attributes:
+        time: UTC, ISO 8601.
+        kind: A start or end of the run, of an engine, a warning, or a sample without a verdict.
+        sample_id: Empty for the run as a whole.
+        text: What it was, for people.
+    """
+
+    time: str
+    kind: LogKind
+    sample_id: str
+    text: str
+
+
 @dataclass(frozen=True)
 class Span:
     """Neighbouring lines of one sample: in which file, from which line and byte, how many bytes."""
@@ -142,17 +174,17 @@ class Intake:
         """Take one line in."""
         raw = line.raw
         sample = str(raw.get("sample_id", ""))
-        if sample != self._sample:
+        if sample != self._sample or self._first is None:
             self._close_span()
-            self._sample, self._first = sample, line if sample else None
+            self._sample, self._first = sample, line
         self._end = line.offset + line.length
         kind = raw.get("event")
         if kind == "sample_started":
             _started(self._database, sample, raw)
         elif kind == "sample_finished":
             _finished(self._database, sample, raw)
-        elif kind in ("run_started", "run_finished"):
-            _run(self._database, raw)
+        elif kind in _LOGGED:
+            _logged(self._database, raw)
 
     def finish(self) -> None:
         """Write the spans."""
@@ -165,7 +197,6 @@ class Intake:
         if first is not None:
             length = self._end - first.offset
             self._spans.append((self._sample, self._file, first.number, first.offset, length))
-        self._sample = ""
 
 
 def spans_of(database: sqlite3.Connection, sample_id: str) -> list[Span]:
@@ -248,6 +279,8 @@ def _finished(database: sqlite3.Connection, sample_id: str, raw: dict[str, Any])
     if not isinstance(event, SampleFinished):
         return
     judgment = event.judgment if event.outcome is Outcome.SCORED else None
+    if (line := log_line(event)) is not None:
+        _log(database, line)
     _insert(
         database,
         "ON CONFLICT (sample_id) DO UPDATE SET time = excluded.time, outcome = excluded.outcome, "
@@ -275,19 +308,53 @@ def _insert(database: sqlite3.Connection, conflict: str, values: tuple[Any, ...]
     database.execute(f"INSERT INTO samples ({columns}seconds) VALUES ({marks}) {conflict}", values)
 
 
-def _run(database: sqlite3.Connection, raw: dict[str, Any]) -> None:
+def _logged(database: sqlite3.Connection, raw: dict[str, Any]) -> None:
     event = parse_event(raw)
-    if isinstance(event, RunStarted):
-        value = str(event.planned)
-    elif isinstance(event, RunFinished):
-        value = event.status
-    else:
-        return
-    database.execute(
-        "INSERT INTO run VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET time = excluded.time, "
-        "value = excluded.value WHERE excluded.time >= run.time",
-        (event.event, event.time, value),
-    )
+    if isinstance(event, (RunStarted, RunFinished)):
+        value = str(event.planned) if isinstance(event, RunStarted) else event.status
+        database.execute(
+            "INSERT INTO run VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET time = excluded.time, "
+            "value = excluded.value WHERE excluded.time >= run.time",
+            (event.event, event.time, value),
+        )
+    if (line := log_line(event)) is not None:
+        _log(database, line)
+
+
+def log_line(event: AnyEvent) -> LogLine | None:
+    """What an event tells whoever reads the log of a run; None where that is nothing."""
+    match event:
+        case RunStarted():
+            begun = "resumed" if event.resumed else "begun"
+            reused = f", {event.reused:,} of them judged before" if event.reused else ""
+            return LogLine(event.time, "run", "", f"{begun}: {event.planned:,} samples{reused}")
+        case RunFinished():
+            why = f": {event.message}" if event.message else ""
+            return LogLine(event.time, "run", "", f"ended, {event.status}{why}")
+        case EngineStarted():
+            name = f"{event.engine} {event.version}, {event.model}, as {event.role}"
+            told = f"up after {event.start_s:.1f} s, {event.slots} slots of {event.window:,} tokens"
+            if event.restart:
+                told = f"restarted, number {event.restart} ({event.reason}), {told}"
+            return LogLine(event.time, "engine", "", f"{name}: {told}")
+        case WarningRaised():
+            return LogLine(event.time, "warning", event.sample_id, event.message)
+        case SampleFinished() if event.outcome is not Outcome.SCORED:
+            said = (str(event.outcome), event.reason, event.detail)
+            told = ": ".join(dict.fromkeys(part for part in said if part))
+            return LogLine(event.time, "failure", event.sample_id, told)
+    return None
+
+
+def log(database: sqlite3.Connection, limit: int) -> list[LogLine]:
+    """The last lines of the log, oldest first."""
+    query = "SELECT time, kind, sample_id, text FROM log ORDER BY time DESC, rowid DESC LIMIT ?"
+    return [LogLine(*row) for row in database.execute(query, (limit,))][::-1]
+
+
+def _log(database: sqlite3.Connection, line: LogLine) -> None:
+    values = (line.time, line.sample_id, line.kind, line.text)
+    database.execute("INSERT INTO log VALUES (?, ?, ?, ?)", values)
 
 
 def _row(values: Iterable[Any]) -> IndexRow:

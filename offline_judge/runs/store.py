@@ -95,6 +95,8 @@ class RunDirectory:
     def sample_events(self, sample_id: str) -> list[AnyEvent]:
         """The events of one sample in order, large texts put back; empty for an unknown one.
 
+        The empty id gives those that belong to no sample.
+
         Raises:
             TraceError: a line is damaged, or names a text that is missing.
         """

@@ -1,7 +1,13 @@
 """Settings to running objects; the only place that picks implementations."""
 
 from offline_judge.wiring.candidates import CandidateParts, kinship, open_candidate
-from offline_judge.wiring.components import Components, Shared, build_method, open_components
+from offline_judge.wiring.components import (
+    Components,
+    Shared,
+    build_method,
+    method_options,
+    open_components,
+)
 from offline_judge.wiring.corpora import (
     DEFAULT_CORPUS,
     corpus_state,
@@ -50,6 +56,7 @@ __all__ = [
     "kinship",
     "make_corpus",
     "make_engine",
+    "method_options",
     "model_card",
     "model_store",
     "open_candidate",

@@ -13,6 +13,7 @@ from offline_judge.domain.run import ModelIdentity
 from offline_judge.errors import UsageError
 from offline_judge.judge.cache import CompletionCache
 from offline_judge.judge.session import JudgeFactory
+from offline_judge.methods.options import OptionHelp, describe_options
 from offline_judge.prompting.fence import Fence
 from offline_judge.prompting.library import Rendered, TemplateLibrary
 from offline_judge.protocols import Backend, Method, RunListener, SearchProvider, Values
@@ -87,6 +88,17 @@ def build_method(name: str, options: Mapping[str, Any]) -> Method:
     with METHODS.blamed(name):
         method: Method = made.from_options(options)
     return method
+
+
+def method_options(name: str) -> tuple[OptionHelp, ...]:
+    """What can be chosen of a method; nothing where it does not describe its options.
+
+    Raises:
+        UsageError: no such method.
+        MissingDependencyError: the method's package is not installed.
+    """
+    model = getattr(METHODS.load(name), "option_model", None)
+    return describe_options(model) if isinstance(model, type) else ()
 
 
 @dataclass(frozen=True)

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from offline_judge.domain.base import Frozen
 from offline_judge.domain.judgment import Judgment
 from offline_judge.domain.sample import Sample
-from offline_judge.methods.options import read_options
+from offline_judge.methods.options import RATIONALE, read_options
 from offline_judge.methods.verdict import RATIONALE_TOKENS, reach_verdict
 from offline_judge.protocols import Method, MethodContext, Untrusted, Values
 
 
 class DirectOptions(Frozen):
-    """Options of `direct`. `rationale`: whether the judge says why."""
+    """Options of `direct`."""
 
-    rationale: bool = True
+    rationale: bool = Field(default=True, description=RATIONALE)
 
 
 class Direct:
@@ -24,6 +26,7 @@ class Direct:
 
     name: ClassVar[str] = "direct"
     searches: ClassVar[bool] = False
+    option_model: ClassVar[type[Frozen]] = DirectOptions
 
     def __init__(self, options: DirectOptions) -> None:
         self._options = options

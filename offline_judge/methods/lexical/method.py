@@ -32,16 +32,19 @@ _SAID = {
 
 
 class LexicalOptions(Frozen):
-    """Options of `lexical`.
+    """Options of `lexical`."""
 
-    Attributes:
-        metric: `contains` (an accepted answer stands in the response, as whole words), `exact`
-            (the response is one), or `f1` (they share words).
-        threshold: F1 from which a response counts as correct; the other metrics are 0 or 1.
-    """
-
-    metric: Literal["contains", "exact", "f1"] = "contains"
-    threshold: float = Field(default=0.5, gt=0, le=1)
+    metric: Literal["contains", "exact", "f1"] = Field(
+        default="contains",
+        description="`contains` (an accepted answer stands in the response, as whole words), "
+        "`exact` (the response is one), or `f1` (they share words).",
+    )
+    threshold: float = Field(
+        default=0.5,
+        gt=0,
+        le=1,
+        description="F1 from which a response counts as correct; the other metrics are 0 or 1.",
+    )
 
 
 class Lexical:
@@ -49,6 +52,7 @@ class Lexical:
 
     name: ClassVar[str] = "lexical"
     searches: ClassVar[bool] = False
+    option_model: ClassVar[type[Frozen]] = LexicalOptions
 
     def __init__(self, options: LexicalOptions) -> None:
         self._options = options

@@ -9,19 +9,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from pydantic import Field
+
 from offline_judge.domain.base import Frozen
 from offline_judge.domain.judgment import Judgment, UnscoredReason
 from offline_judge.domain.sample import Sample
 from offline_judge.errors import UnscoredError
-from offline_judge.methods.options import read_options
+from offline_judge.methods.options import RATIONALE, read_options
 from offline_judge.methods.verdict import RATIONALE_TOKENS, reach_verdict
 from offline_judge.protocols import Method, MethodContext, Untrusted, Values
 
 
 class ReferenceOptions(Frozen):
-    """Options of `reference`. `rationale`: whether the judge says why."""
+    """Options of `reference`."""
 
-    rationale: bool = True
+    rationale: bool = Field(default=True, description=RATIONALE)
 
 
 class Reference:
@@ -29,6 +31,7 @@ class Reference:
 
     name: ClassVar[str] = "reference"
     searches: ClassVar[bool] = False
+    option_model: ClassVar[type[Frozen]] = ReferenceOptions
 
     def __init__(self, options: ReferenceOptions) -> None:
         self._options = options

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
+from offline_judge.domain.base import Frozen
 from offline_judge.domain.events import RoundFinished
 from offline_judge.domain.judgment import Judgment
 from offline_judge.domain.sample import Sample
@@ -40,6 +41,7 @@ class Sage:
 
     name: ClassVar[str] = "sage"
     searches: ClassVar[bool] = True
+    option_model: ClassVar[type[Frozen]] = SageOptions
 
     def __init__(self, options: SageOptions) -> None:
         self._options = options

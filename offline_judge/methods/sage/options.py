@@ -5,34 +5,51 @@ from __future__ import annotations
 from pydantic import Field, model_validator
 
 from offline_judge.domain.base import Frozen
+from offline_judge.methods.options import RATIONALE
 
 
 class SageOptions(Frozen):
-    """Options of `sage`.
+    """Options of `sage`; each says in its description what it is for."""
 
-    Attributes:
-        rounds: N, rounds of query, search, summary and reflection (paper: 3).
-        results: New passages a round takes up (paper: 3, weakly documented).
-        passage_chars: Characters of a passage a prompt shows at most; our choice.
-        refine: Write queries; off searches the question itself in every round (the paper's
-            ablation "no refinement").
-        rewrite_first: Write the first query too, as the paper does. Off, the first round searches
-            the question itself and queries are written from the second on; our choice.
-        sufficiency: Stop when a round's evidence settles the response (off, as in the paper).
-        single_pass: One round: a search with the question itself, and the response read once
-            against the likely ones of its passages. No queries, summaries or notes of what is
-            missing. A control, not a part of the paper.
-        rationale: Whether the judge says why.
-    """
-
-    rounds: int = Field(default=3, ge=1, le=10)
-    results: int = Field(default=3, ge=1, le=10)
-    passage_chars: int = Field(default=1200, ge=200, le=8000)
-    refine: bool = True
-    rewrite_first: bool = False
-    sufficiency: bool = False
-    single_pass: bool = False
-    rationale: bool = True
+    rounds: int = Field(
+        default=3,
+        ge=1,
+        le=10,
+        description="N, rounds of query, search, summary and reflection (paper: 3).",
+    )
+    results: int = Field(
+        default=3,
+        ge=1,
+        le=10,
+        description="New passages a round takes up (paper: 3, weakly documented).",
+    )
+    passage_chars: int = Field(
+        default=1200,
+        ge=200,
+        le=8000,
+        description="Characters of a passage a prompt shows at most; our choice.",
+    )
+    refine: bool = Field(
+        default=True,
+        description="Write queries; off searches the question itself in every round (the paper's "
+        'ablation "no refinement").',
+    )
+    rewrite_first: bool = Field(
+        default=False,
+        description="Write the first query too, as the paper does. Off, the first round searches "
+        "the question itself and queries are written from the second on; our choice.",
+    )
+    sufficiency: bool = Field(
+        default=False,
+        description="Stop when a round's evidence settles the response (off, as in the paper).",
+    )
+    single_pass: bool = Field(
+        default=False,
+        description="One round: a search with the question itself, and the response read once "
+        "against the likely ones of its passages. No queries, summaries or notes of what is "
+        "missing. A control, not a part of the paper.",
+    )
+    rationale: bool = Field(default=True, description=RATIONALE)
 
     @model_validator(mode="after")
     def _one_pass_has_no_rounds(self) -> SageOptions:

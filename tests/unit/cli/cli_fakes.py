@@ -92,6 +92,7 @@ class Request:
     candidate: str | None = None
     calibration: Path | None = None
     fail_under: tuple[str, ...] = ()
+    run_id: str = ""
 
 
 @dataclass(frozen=True)
