@@ -12,7 +12,7 @@ from offline_judge.cli import output
 from offline_judge.cli.diagnostics import INTERRUPTED
 from offline_judge.cli.rows import outcome, truth
 from offline_judge.cli.session import Session, output_options
-from offline_judge.cli.visible import shorten
+from offline_judge.domain.visible import shorten
 
 if TYPE_CHECKING:
     from offline_judge.cli.display import Display

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from offline_judge.cli import output
-from offline_judge.cli.numbers import count
 from offline_judge.cli.scores import (
     error,
     label_options,
@@ -18,6 +17,7 @@ from offline_judge.cli.scores import (
     show_reliability,
 )
 from offline_judge.cli.session import Session, output_options
+from offline_judge.domain.numbers import count
 
 if TYPE_CHECKING:
     from offline_judge.domain.calibration import Calibration

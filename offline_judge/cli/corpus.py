@@ -10,9 +10,9 @@ import click
 from offline_judge.cli import output
 from offline_judge.cli.diagnostics import Diagnostics
 from offline_judge.cli.lazy import LazyGroup
-from offline_judge.cli.numbers import count, duration, size
 from offline_judge.cli.session import Session, output_options, setting_option
 from offline_judge.domain.corpus import CorpusState
+from offline_judge.domain.numbers import count, duration, size
 
 PROGRESS_INTERVAL_S = 5.0
 SHOWN_LEFT_OUT = 5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from offline_judge.cli import output
-from offline_judge.cli.numbers import count, duration
+from offline_judge.domain.numbers import count, duration
 
 if TYPE_CHECKING:
     from offline_judge.domain.costs import RunCosts, StageCost

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from offline_judge.cli import output
-from offline_judge.cli.numbers import count, duration
 from offline_judge.cli.rows import JudgedRow, outcome, truth
 from offline_judge.cli.run import end_by_status
 from offline_judge.cli.session import Session, judge_options, output_options
-from offline_judge.cli.visible import shorten
+from offline_judge.domain.numbers import count, duration
+from offline_judge.domain.visible import shorten
 
 if TYPE_CHECKING:
     from offline_judge.api import RunView

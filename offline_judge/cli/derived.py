@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from offline_judge.cli.numbers import count
 from offline_judge.cli.rows import JudgedRow, outcome, truth
+from offline_judge.domain.numbers import count
 
 if TYPE_CHECKING:
     from offline_judge.domain.run import Parent

@@ -7,7 +7,7 @@ import os
 import sys
 from dataclasses import dataclass
 
-from offline_judge.cli.visible import visible
+from offline_judge.domain.visible import visible
 from offline_judge.errors import OfflineJudgeError
 
 DONE = 0

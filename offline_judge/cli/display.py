@@ -8,10 +8,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from offline_judge.cli.diagnostics import Diagnostics
-from offline_judge.cli.numbers import count, duration
 from offline_judge.cli.screens import LiveScreen, PlainScreen, Screen
 from offline_judge.domain.events import EngineStarted, SampleFinished, WarningRaised
 from offline_judge.domain.judgment import Outcome
+from offline_judge.domain.numbers import count, duration
 
 if TYPE_CHECKING:
     from types import TracebackType

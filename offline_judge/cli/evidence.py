@@ -7,12 +7,11 @@ import time
 import click
 
 from offline_judge.cli import output
-from offline_judge.cli.ages import ago, day
 from offline_judge.cli.diagnostics import Diagnostics
 from offline_judge.cli.lazy import LazyCommand, LazyGroup
-from offline_judge.cli.numbers import count, size
 from offline_judge.cli.session import Session, output_options, setting_option
-from offline_judge.cli.visible import shorten
+from offline_judge.domain.ages import ago, day
+from offline_judge.domain.numbers import count, size
 from offline_judge.domain.record import (
     FoundFor,
     FoundPlace,
@@ -22,6 +21,7 @@ from offline_judge.domain.record import (
     RecordState,
     VectorState,
 )
+from offline_judge.domain.visible import shorten
 
 PROGRESS_INTERVAL_S = 5.0
 SHOWN_SOURCES = 5

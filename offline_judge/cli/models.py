@@ -9,8 +9,8 @@ import click
 
 from offline_judge.cli import output
 from offline_judge.cli.lazy import LazyGroup
-from offline_judge.cli.numbers import size
 from offline_judge.cli.session import Session, output_options
+from offline_judge.domain.numbers import size
 from offline_judge.errors import HashMismatchError, MissingModelError
 
 if TYPE_CHECKING:

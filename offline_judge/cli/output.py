@@ -11,7 +11,7 @@ from os import PathLike
 from typing import Any
 
 from offline_judge.cli.diagnostics import paint, wants_colour
-from offline_judge.cli.visible import visible
+from offline_judge.domain.visible import visible
 from offline_judge.errors import StorageError
 
 # Inside JSON these only occur in strings, where an escape means the same character: a terminal

@@ -13,7 +13,7 @@ from offline_judge.cli.derived import comparison, origin
 from offline_judge.cli.lazy import LazyGroup
 from offline_judge.cli.rows import JudgedRow, outcome, truth
 from offline_judge.cli.session import Session, output_options
-from offline_judge.cli.visible import shorten, visible
+from offline_judge.domain.visible import shorten, visible
 from offline_judge.outfiles import write_output
 
 if TYPE_CHECKING:

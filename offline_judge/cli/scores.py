@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from offline_judge.cli import output
-from offline_judge.cli.numbers import count
 from offline_judge.cli.session import Decorated
+from offline_judge.domain.numbers import count
 from offline_judge.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from offline_judge.cli.deaf import DeafStream
 from offline_judge.cli.diagnostics import Diagnostics
-from offline_judge.cli.numbers import count, duration
-from offline_judge.cli.visible import shorten, visible
+from offline_judge.domain.numbers import count, duration
+from offline_judge.domain.visible import shorten, visible
 
 if TYPE_CHECKING:
     from offline_judge.domain.progress import Progress

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from offline_judge.cli.ages import earlier
-from offline_judge.cli.visible import shorten
+from offline_judge.domain.ages import earlier
 from offline_judge.domain.events import (
     CallFinished,
     EngineStarted,
@@ -21,6 +20,7 @@ from offline_judge.domain.events import (
     WarningRaised,
 )
 from offline_judge.domain.evidence import EvidenceState
+from offline_judge.domain.visible import shorten
 
 if TYPE_CHECKING:
     from offline_judge.domain.events import AnyEvent

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from offline_judge.cli.derived import origin
-from offline_judge.cli.numbers import count, duration, percent
+from offline_judge.domain.numbers import count, duration, percent
 
 if TYPE_CHECKING:
     from offline_judge.domain.calibration import Calibration

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from offline_judge.cli.deaf import DeafStream
 from offline_judge.cli.diagnostics import Diagnostics
-from offline_judge.cli.numbers import duration, size
-from offline_judge.cli.visible import visible
+from offline_judge.domain.numbers import duration, size
+from offline_judge.domain.visible import visible
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from offline_judge.cli.ages import ago, earlier
 from offline_judge.cli.main import main
+from offline_judge.domain.ages import ago, earlier
 from offline_judge.domain.evidence import Passage, SearchHit
 from offline_judge.retrieval.embedding.hashing import HashingEmbedder
 from offline_judge.retrieval.evidence.lock import IndexLock

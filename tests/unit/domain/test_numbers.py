@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from offline_judge.cli.numbers import count, duration, percent, size
+from offline_judge.domain.numbers import count, duration, percent, size
 
 
 @pytest.mark.parametrize(

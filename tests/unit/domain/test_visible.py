@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from offline_judge.cli.visible import shorten, visible
+from offline_judge.domain.visible import shorten, visible
 
 
 @pytest.mark.parametrize(

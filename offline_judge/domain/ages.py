@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from offline_judge.cli.numbers import count
+from offline_judge.domain.numbers import count
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86400
 
