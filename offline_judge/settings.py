@@ -20,6 +20,8 @@ APP = "offline-judge"
 VERSION = "0.1.0"
 ENV_PREFIX = "OFFLINE_JUDGE_"
 PROJECT_FILE = "offline-judge.toml"
+KEYS_SECTION = "keys"
+"""The section of the settings' files that sets keys of the terminal UI anew; no setting."""
 
 
 def _help(text: str, default: Any) -> Any:
@@ -134,8 +136,7 @@ def load_settings(
         SettingsError: an unknown key, or a value of the wrong type or range, with its place.
     """
     environ = os.environ if environ is None else environ
-    project_file = (project_dir or Path.cwd()) / PROJECT_FILE
-    user_file = user_file or user_settings_file()
+    user_file, project_file = _files(project_dir, user_file)
     values: dict[str, Any] = {}
     origins: dict[str, str] = dict.fromkeys(_FIELDS, "default")
     layers: list[tuple[str, Mapping[str, Any]]] = [
@@ -154,6 +155,35 @@ def load_settings(
             values[name] = _convert(name, raw, place)
             origins[name] = place
     return Settings(**values, origins=origins)
+
+
+def load_keys(*, project_dir: Path | None = None, user_file: Path | None = None) -> dict[str, str]:
+    """Keys of the terminal UI that the user has set anew: name to keys, separated by commas.
+
+    Raises:
+        SettingsError: a file cannot be read, or the section is not one of texts.
+    """
+    found: dict[str, str] = {}
+    for path in _files(project_dir, user_file):
+        section = _read_whole(path).get(KEYS_SECTION, {})
+        named = section.items() if isinstance(section, dict) else [(KEYS_SECTION, section)]
+        for name, value in named:
+            # A point in a bare TOML key makes a section within the section.
+            inner = value.items() if isinstance(value, dict) else [("", value)]
+            for rest, keys in inner:
+                if not isinstance(keys, str):
+                    raise SettingsError(
+                        f"Key `{name}` must be a text in quotes, not {keys!r}",
+                        where=str(path),
+                        remedy='For example: "home.resume" = "r"',
+                    )
+                found[f"{name}.{rest}" if rest else name] = keys
+    return found
+
+
+def _files(project_dir: Path | None, user_file: Path | None) -> tuple[Path, Path]:
+    """The files that settings are read from, the weaker one first."""
+    return user_file or user_settings_file(), (project_dir or Path.cwd()) / PROJECT_FILE
 
 
 def variable(name: str) -> str:
@@ -204,6 +234,11 @@ def unknown_variables(environ: Mapping[str, str] | None = None) -> dict[str, str
 
 
 def _read_toml(path: Path) -> Mapping[str, Any]:
+    """The settings of a file."""
+    return {name: raw for name, raw in _read_whole(path).items() if name != KEYS_SECTION}
+
+
+def _read_whole(path: Path) -> Mapping[str, Any]:
     try:
         return tomllib.loads(path.read_text("utf-8"))
     except FileNotFoundError:

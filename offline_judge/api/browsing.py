@@ -10,10 +10,11 @@ from offline_judge.api.views import RunRequest
 
 if TYPE_CHECKING:
     from offline_judge.domain.events import AnyEvent
+    from offline_judge.domain.message import SentPrompt
+    from offline_judge.domain.pictures import RunFigures
+    from offline_judge.domain.previews import Preview
     from offline_judge.domain.run import RunManifest
-    from offline_judge.jobs.previews import Preview
-    from offline_judge.jobs.prompts import SentPrompt
-    from offline_judge.runs.index_rows import IndexRow, LogLine, RowQuery
+    from offline_judge.domain.run_rows import IndexRow, LogLine, RowQuery
     from offline_judge.settings import Settings
 
 
@@ -87,6 +88,27 @@ def run_rows(run_id: str, settings: Settings, query: RowQuery) -> tuple[Sequence
     from offline_judge import wiring
 
     return wiring.run_store(settings).open(run_id).index().page(query)
+
+
+def neighbour(run_id: str, sample_id: str, settings: Settings, query: RowQuery) -> str | None:
+    """The sample taken up next behind one, of those that `query` names; before it with `reverse`.
+
+    None where there is none; raises as `index_run`.
+    """
+    from offline_judge import wiring
+
+    return wiring.run_store(settings).open(run_id).index().neighbour(sample_id, query)
+
+
+def run_figures(run_id: str, settings: Settings) -> RunFigures:
+    """Agreement with the labels of the data, how reliable probabilities are, and throughput.
+
+    From the run's index; raises as `index_run`.
+    """
+    from offline_judge import wiring
+    from offline_judge.jobs.pictures import run_figures
+
+    return run_figures(wiring.run_store(settings).open(run_id))
 
 
 def run_log(run_id: str, settings: Settings, limit: int = 1000) -> Sequence[LogLine]:

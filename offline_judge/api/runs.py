@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +13,7 @@ from offline_judge.api.views import AskOptions, AskView, RunListing, RunRequest,
 
 if TYPE_CHECKING:
     from offline_judge.domain.calibration import Calibration
+    from offline_judge.jobs.others import Listed
     from offline_judge.protocols import RunListener
     from offline_judge.settings import Settings
 
@@ -118,23 +119,28 @@ def demo(settings: Settings, listener: RunListener | None = None) -> tuple[RunVi
     Raises:
         OfflineJudgeError: as `run`.
     """
-    from importlib.resources import as_file, files
-
     from offline_judge.reuse import find_same_run
 
     views: list[RunView] = []
-    with as_file(files("offline_judge.demo") / "samples.jsonl") as data:
-        for method in ("direct", "sage"):
-            found = find_same_run(method, data, settings, listener)
-            if found is None:
-                views.append(run(RunRequest(method, data), settings, listener))
-            elif found.completed:
-                views.append(load_run(found.run_id, settings))
-            else:
-                views.append(resume(found.run_id, settings, listener=listener))
-            if views[-1].summary.status != "completed":
-                break
+    data = demo_samples()
+    for method in ("direct", "sage"):
+        found = find_same_run(method, data, settings, listener)
+        if found is None:
+            views.append(run(RunRequest(method, data), settings, listener))
+        elif found.completed:
+            views.append(load_run(found.run_id, settings))
+        else:
+            views.append(resume(found.run_id, settings, listener=listener))
+        if views[-1].summary.status != "completed":
+            break
     return tuple(views)
+
+
+def demo_samples() -> Path:
+    """The data file of the demo: twelve labelled samples."""
+    from importlib.resources import files
+
+    return Path(str(files("offline_judge.demo") / "samples.jsonl"))
 
 
 def cancel(run_id: str, settings: Settings, *, drain: bool = False) -> None:
@@ -209,12 +215,24 @@ def list_runs(settings: Settings) -> list[RunListing]:
     return list(run_listings(settings))
 
 
-def run_listings(settings: Settings) -> Iterator[RunListing]:
-    """As `list_runs`, each run as soon as it is read."""
+def run_listings(settings: Settings, passed_over: Collection[str] = ()) -> Iterator[RunListing]:
+    """As `list_runs`, each run as soon as it is read, without those whose ids are passed over."""
     from offline_judge import jobs
 
-    for one in jobs.listed(settings):
-        yield RunListing(one.manifest, one.status, one.planned, one.outcomes, one.agreement)
+    for one in jobs.listed(settings, passed_over):
+        yield _listing(one)
+
+
+def run_listing(run_id: str, settings: Settings) -> RunListing:
+    """One run as the list of runs has it.
+
+    Raises:
+        RunNotFoundError: no run has this id.
+        StorageError: the run's files are damaged.
+    """
+    from offline_judge import jobs, wiring
+
+    return _listing(jobs.listed_run(wiring.run_store(settings).open(run_id)))
 
 
 def remove_run(run_id: str, settings: Settings) -> None:
@@ -249,6 +267,10 @@ def export_rows(run_id: str, settings: Settings) -> Iterator[dict[str, Any]]:
         for name, value in row.metadata.items():
             flat[f"metadata.{name}" if name in flat else name] = value
         yield flat
+
+
+def _listing(one: Listed) -> RunListing:
+    return RunListing(one.manifest, one.status, one.planned, one.outcomes, one.agreement)
 
 
 def _calibration(path: Path | None) -> Calibration | None:

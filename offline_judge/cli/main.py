@@ -36,6 +36,7 @@ _COMMANDS = {
     "score": LazyCommand("offline_judge.cli.score:score", "Compare a run with people."),
     "calibrate": LazyCommand("offline_judge.cli.calibrate:calibrate", "Fit how it is read."),
     "study": LazyCommand("offline_judge.cli.study:study", "Compare ways of judging."),
+    "tui": LazyCommand("offline_judge.cli.tui:tui", "Open the terminal UI, at a run."),
     "config": LazyCommand("offline_judge.cli.config:config", "Show what is set, and where."),
 }
 
@@ -73,9 +74,16 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
 def root(ctx: click.Context) -> None:
     """Judge language-model output on this machine, with open-weight judges.
 
-    RUN below is a run's id, the beginning of one, or `last`.
+    Without a command it opens the terminal UI. RUN below is a run's id, the beginning of one, or
+    `last`.
     """
-    if ctx.invoked_subcommand is None:
+    if ctx.invoked_subcommand is not None:
+        return
+    from offline_judge.cli.tui import on_terminal, open_ui
+
+    if on_terminal():
+        open_ui(ctx.ensure_object(Session))
+    else:
         click.echo(ctx.get_help())
 
 

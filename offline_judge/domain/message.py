@@ -36,6 +36,20 @@ class Prompt(Frozen):
     tokens: int
 
 
+class SentPrompt(Frozen):
+    """A request to the judge, word by word.
+
+    Attributes:
+        messages: The conversation as it was sent.
+        thinking: What the judge thought before it answered.
+        answer: What it answered, thinking apart, as the engine gave it.
+    """
+
+    messages: tuple[Message, ...]
+    thinking: str
+    answer: str
+
+
 class Sampling(Frozen):
     """How tokens are drawn. `max_tokens` counts output tokens; `stop` ends before the match."""
 

@@ -5,7 +5,7 @@ from offline_judge.jobs.calibrating import FitOrder, calibrate, read_kind
 from offline_judge.jobs.deriving import Change, derive, write_passage
 from offline_judge.jobs.labelling import LabelFile
 from offline_judge.jobs.orders import DataFile, Limits, Order, Question
-from offline_judge.jobs.others import go_on, listed, pause, stop
+from offline_judge.jobs.others import go_on, listed, listed_run, pause, stop
 from offline_judge.jobs.resuming import resume
 from offline_judge.jobs.scoring import ScoreOrder, score
 from offline_judge.jobs.watching import Watch, watch
@@ -27,6 +27,7 @@ __all__ = [
     "derive",
     "go_on",
     "listed",
+    "listed_run",
     "pause",
     "read_kind",
     "resume",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 
 from offline_judge import wiring
@@ -34,16 +34,22 @@ class Listed:
     agreement: Agreement | None
 
 
-def listed(settings: Settings) -> Iterator[Listed]:
+def listed(settings: Settings, passed_over: Collection[str] = ()) -> Iterator[Listed]:
     """All runs, newest first and each as soon as it is read, without those that cannot be read.
+
+    Args:
+        settings: Where runs are.
+        passed_over: Whole ids of runs that need not be read.
 
     Raises:
         StorageError: the folder of runs cannot be read.
     """
     store = wiring.run_store(settings)
     for run_id in reversed(store.ids()):
+        if run_id in passed_over:
+            continue
         try:
-            yield _listed(store.open(run_id))
+            yield listed_run(store.open(run_id))
         except (StorageError, RunNotFoundError) as error:
             _log.warning("run %s is left out of the list: %s", run_id, error)
 
@@ -84,8 +90,12 @@ def _ask(run_id: str, settings: Settings, what: Callable[[ControlClient], None])
         ) from None
 
 
-def _listed(directory: RunDirectory) -> Listed:
-    """By the summary as it lies there if nothing was recorded since, else by the index."""
+def listed_run(directory: RunDirectory) -> Listed:
+    """By the summary as it lies there if nothing was recorded since, else by the index.
+
+    Raises:
+        StorageError: the run's files are damaged.
+    """
     manifest, results = directory.manifest(), directory.file(RESULTS)
     traces = [path.stat().st_mtime_ns for path in trace_files(directory.path)]
     live = directory.holder() is not None

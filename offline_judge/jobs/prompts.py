@@ -3,30 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 from offline_judge.domain.events import AnyEvent, CallFinished
-from offline_judge.domain.message import Message
+from offline_judge.domain.message import Message, SentPrompt
 from offline_judge.errors import StorageError, TemplateError, TraceError
 from offline_judge.judge.calls import hash_messages, spoken
 from offline_judge.prompting.library import rerender
 from offline_judge.prompting.thinking import split_thinking
 from offline_judge.runs.store import RunDirectory
-
-
-@dataclass(frozen=True)
-class SentPrompt:
-    """A request to the judge, word by word.
-
-    Attributes:
-        messages: The conversation as it was sent.
-        thinking: What the judge thought before it answered.
-        answer: What it answered, thinking apart, as the engine gave it.
-    """
-
-    messages: tuple[Message, ...]
-    thinking: str
-    answer: str
 
 
 def sent_prompt(directory: RunDirectory, events: Sequence[AnyEvent], number: int) -> SentPrompt:
@@ -50,7 +34,8 @@ def sent_prompt(directory: RunDirectory, events: Sequence[AnyEvent], number: int
         if isinstance(event, CallFinished)
     }
     thinking, answer = split_thinking(call.text)
-    return SentPrompt(_messages(directory, call, earlier), thinking, answer)
+    messages = _messages(directory, call, earlier)
+    return SentPrompt(messages=messages, thinking=thinking, answer=answer)
 
 
 def _messages(

@@ -11,18 +11,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
+from offline_judge.domain.run_rows import IndexRow, LogLine, RowQuery
 from offline_judge.errors import StorageError, TraceError
 from offline_judge.runs.index_rows import (
     VERSION,
-    IndexRow,
     Intake,
-    LogLine,
-    RowQuery,
     RunBrief,
     Span,
     brief,
     log,
     make_tables,
+    neighbour,
     page,
     spans_of,
 )
@@ -111,6 +110,13 @@ class RunIndex:
     def log(self, limit: int) -> list[LogLine]:
         """What a reader of the run must know, the last lines, oldest first; raises as `page`."""
         return self._ask(lambda database: log(database, limit))
+
+    def neighbour(self, sample_id: str, query: RowQuery) -> str | None:
+        """The next sample behind one, as they were taken up, of those that a query names.
+
+        With `reverse` the one before; None where there is none. Raises as `page`.
+        """
+        return self._ask(lambda database: neighbour(database, sample_id, query))
 
     def brief(self) -> RunBrief:
         """Where the run stands; raises as `page`."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from offline_judge.domain.events import (
     AnyEvent,
@@ -17,6 +17,7 @@ from offline_judge.domain.events import (
     parse_event,
 )
 from offline_judge.domain.judgment import Outcome
+from offline_judge.domain.run_rows import UNFINISHED, IndexRow, LogLine, RowQuery
 from offline_judge.runs.lines import Line
 
 VERSION = 2
@@ -24,9 +25,6 @@ VERSION = 2
 
 QUESTION = 200
 """Characters that are kept of a question."""
-
-UNFINISHED = "unfinished"
-"""Stands for the outcome of a sample that was taken up and has none yet."""
 
 _SCHEMA = """
 CREATE TABLE traces (
@@ -61,57 +59,6 @@ _ORDERS = {
 
 
 @dataclass(frozen=True)
-class IndexRow:
-    """A sample as its last finished attempt left it.
-
-    Attributes:
-        sample_id: The sample's id.
-        question: The beginning of it.
-        label: What people said.
-        outcome: How judging ended, or `unfinished`.
-        reason: Why it is not scored.
-        verdict: Where it is scored, like the probability.
-        probability: Of `true`, in [0, 1].
-        seconds: That the attempt took.
-        time: When it ended, UTC; empty for an unfinished one.
-    """
-
-    sample_id: str
-    question: str
-    label: bool | None
-    outcome: str
-    reason: str
-    verdict: bool | None
-    probability: float | None
-    seconds: float
-    time: str
-
-
-@dataclass(frozen=True)
-class RowQuery:
-    """Which samples, in which order.
-
-    Attributes:
-        offset: Rows to pass over.
-        limit: Rows at most.
-        order: As they were taken up, or by a column.
-        reverse: From the last to the first.
-        outcome: Only samples with this one.
-        text: Only samples whose id, or the beginning of whose question, has this text in it,
-            whatever the case.
-        disagree: Only samples whose verdict is not their label.
-    """
-
-    offset: int = 0
-    limit: int = 100
-    order: Literal["taken", "id", "probability", "outcome", "seconds"] = "taken"
-    reverse: bool = False
-    outcome: str = ""
-    text: str = ""
-    disagree: bool = False
-
-
-@dataclass(frozen=True)
 class RunBrief:
     """Where a run stands, from its index: `ended` is the status of its last end, or empty."""
 
@@ -120,26 +67,6 @@ class RunBrief:
     outcomes: dict[str, int]
     readings: tuple[tuple[bool, bool | None], ...]
     """Label and verdict, or None, of each labelled sample that has ended."""
-
-
-LogKind = Literal["run", "engine", "warning", "failure"]
-
-
-@dataclass(frozen=True)
-class LogLine:
-    """Something that a reader of a run must know: of the run, or of one of its samples.
-
-    Attributes:
-        time: UTC, ISO 8601.
-        kind: A start or end of the run, of an engine, a warning, or a sample without a verdict.
-        sample_id: Empty for the run as a whole.
-        text: What it was, for people.
-    """
-
-    time: str
-    kind: LogKind
-    sample_id: str
-    text: str
 
 
 @dataclass(frozen=True)
@@ -233,6 +160,17 @@ def brief(database: sqlite3.Connection) -> RunBrief:
         outcomes={name: number for name, number in counts if name != UNFINISHED},
         readings=tuple((bool(label), _truth(verdict)) for label, verdict in labelled),
     )
+
+
+def neighbour(database: sqlite3.Connection, sample_id: str, query: RowQuery) -> str | None:
+    """The sample nearest behind (before, with `reverse`) one of the samples that a query names."""
+    where, values = _where(query)
+    sign, way = ("<", "DESC") if query.reverse else (">", "ASC")
+    place = f"taken {sign} (SELECT taken FROM samples WHERE sample_id = ?)"
+    whole = f"{where} AND {place}" if where else f" WHERE {place}"
+    statement = f"SELECT sample_id FROM samples{whole} ORDER BY taken {way} LIMIT 1"
+    found = database.execute(statement, (*values, sample_id)).fetchone()
+    return str(found[0]) if found else None
 
 
 def _where(query: RowQuery) -> tuple[str, list[Any]]:

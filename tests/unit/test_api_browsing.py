@@ -14,9 +14,9 @@ from offline_judge import api
 from offline_judge.backends.scripted import ScriptedBackend
 from offline_judge.domain.events import CallFinished
 from offline_judge.domain.message import Prompt
+from offline_judge.domain.run_rows import RowQuery
 from offline_judge.errors import DataError, RunLockedError, RunNotFoundError, TraceError
 from offline_judge.runs import index as index_module
-from offline_judge.runs.index_rows import RowQuery
 from offline_judge.runs.store import RunStore
 from offline_judge.settings import Settings
 

@@ -12,9 +12,9 @@ from runs_helpers import called, finished, new_run, record, searched, started, w
 
 from offline_judge.domain.events import RunStarted
 from offline_judge.domain.judgment import Outcome
+from offline_judge.domain.run_rows import RowQuery
 from offline_judge.errors import TraceError
 from offline_judge.runs import index as index_module
-from offline_judge.runs.index_rows import RowQuery
 from offline_judge.runs.lines import Line, read_lines
 from offline_judge.runs.store import RunDirectory
 

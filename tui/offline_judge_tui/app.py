@@ -1,0 +1,132 @@
+"""The application: its screens, its keys and its themes. What judges is another process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from textual.app import App, SystemCommand
+from textual.binding import BindingType
+from textual.screen import Screen
+
+from offline_judge_tui import keys
+from offline_judge_tui.registry import SCREENS
+from offline_judge_tui.theme import CSS, DARK, LIGHT
+
+if TYPE_CHECKING:
+    from offline_judge.settings import Settings
+    from offline_judge_tui.copying import Copies
+
+
+class OfflineJudgeApp(App[None]):
+    """The terminal UI.
+
+    Args:
+        settings: Of this call of the program.
+        run: A run to open at once, by its id, a prefix that only it has, or `last`.
+        wanted_keys: Keys that the user has set anew, by their names.
+    """
+
+    TITLE = "offline_judge"
+    CSS = CSS
+    HORIZONTAL_BREAKPOINTS = [(0, "-narrow"), (110, "-wide")]  # noqa: RUF012 - as declared there
+    BINDINGS: ClassVar[list[BindingType]] = [
+        keys.binding("app.help"),
+        keys.binding("app.back"),
+        keys.binding("app.home"),
+        keys.binding("app.new_run"),
+        keys.binding("app.theme"),
+        keys.binding("app.copy_file"),
+        keys.binding("app.quit"),
+    ]
+
+    def __init__(
+        self, settings: Settings, run: str = "", wanted_keys: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__()
+        self.settings = settings
+        self._run = run
+        self._wanted_keys = dict(wanted_keys or {})
+        self._keys = keys.usable(self._wanted_keys)
+        self._copies: Copies | None = None
+
+    @property
+    def copies(self) -> Copies:
+        """What was copied last."""
+        if self._copies is None:
+            from offline_judge_tui.copying import Copies
+
+            self._copies = Copies(self)
+        return self._copies
+
+    def on_mount(self) -> None:
+        """Show the first screen."""
+        for theme in (DARK, LIGHT):
+            self.register_theme(theme)
+        self.theme = DARK.name
+        self.set_keymap(self._keys)
+        for problem in keys.problems(self._wanted_keys):
+            self.notify(problem, title="Section [keys]", severity="warning", markup=False)
+        self.open("home")
+        if self._run:
+            self.open("run", run_id=self._run)
+
+    def keys_of(self, name: str) -> list[str]:
+        """The keys that are set now for a name of the table of keys."""
+        return self._keys.get(name, keys.KEYS[name].keys).split(",")
+
+    def open(self, name: str, **arguments: Any) -> None:
+        """Open a screen of the registry.
+
+        Args:
+            name: Its name there.
+            **arguments: What its class takes.
+        """
+        self.push_screen(SCREENS[name].make(**arguments))
+
+    async def action_back(self) -> None:
+        """Leave this screen; the first one stays."""
+        if len(self.screen_stack) > 2:
+            await self.pop_screen()
+
+    def action_home(self) -> None:
+        """Leave all screens but the first."""
+        while len(self.screen_stack) > 2:
+            self.pop_screen()
+
+    def action_new_run(self) -> None:
+        """Open the form for a new run."""
+        self.open("new_run")
+
+    def action_help(self) -> None:
+        """Show every key."""
+        self.open("help")
+
+    def action_theme(self) -> None:
+        """Change between dark and light."""
+        self.theme = LIGHT.name if self.theme == DARK.name else DARK.name
+
+    def action_copy_file(self) -> None:
+        """Write what was copied last to a file."""
+        self.copies.write()
+
+    def get_system_commands(self, screen: Screen[Any]) -> Iterable[SystemCommand]:
+        """What the command palette offers: the screens, and what Textual offers."""
+        for entry in SCREENS.values():
+            if entry.navigated:
+                yield SystemCommand(entry.title, entry.help, lambda name=entry.name: self.go(name))
+        yield SystemCommand("Light or dark", "Change the colours", self.action_theme)
+        for command in super().get_system_commands(screen):
+            if command.title not in ("Keys",):
+                yield command
+
+    def go(self, name: str) -> None:
+        """Go to a screen of the navigation."""
+        self.action_home()
+        if name != "home":
+            self.open(name)
+
+
+def start(settings: Settings, run: str = "", wanted_keys: Mapping[str, str] | None = None) -> None:
+    """Run the UI until the user leaves it."""
+    OfflineJudgeApp(settings, run, wanted_keys).run()
