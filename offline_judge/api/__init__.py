@@ -16,6 +16,7 @@ from offline_judge.api.browsing import (
     run_manifest,
     run_rows,
 )
+from offline_judge.api.choices import RunCheck, RunChoices, check_run, run_choices
 from offline_judge.api.config import ConfigView, config_show
 from offline_judge.api.corpora import corpus_build, corpus_embed, corpus_list, corpus_rm
 from offline_judge.api.derived import evidence_add, evidence_drop
@@ -87,6 +88,8 @@ __all__ = [
     "MethodView",
     "ModelView",
     "OwnPassage",
+    "RunCheck",
+    "RunChoices",
     "RunListing",
     "RunRequest",
     "RunView",
@@ -97,6 +100,7 @@ __all__ = [
     "calibrate",
     "call_prompt",
     "cancel",
+    "check_run",
     "command_line",
     "config_show",
     "corpus_build",
@@ -130,6 +134,7 @@ __all__ = [
     "remove_run",
     "resume",
     "run",
+    "run_choices",
     "run_costs",
     "run_figures",
     "run_holder",

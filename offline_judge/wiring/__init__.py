@@ -20,6 +20,7 @@ from offline_judge.wiring.corpora import (
 from offline_judge.wiring.embedders import NO_EMBEDDER
 from offline_judge.wiring.engines import make_engine
 from offline_judge.wiring.installation import (
+    SCRIPTED,
     cards_path,
     model_card,
     model_store,
@@ -41,6 +42,7 @@ from offline_judge.wiring.searches import ensure_default_corpus, open_search
 __all__ = [
     "DEFAULT_CORPUS",
     "NO_EMBEDDER",
+    "SCRIPTED",
     "CandidateParts",
     "Components",
     "Shared",

@@ -15,9 +15,9 @@ from textual.content import Content
 from textual.widgets import Footer, Static
 
 from offline_judge.domain.run_rows import UNFINISHED, IndexRow, RowQuery
-from offline_judge.errors import RunNotFoundError, StorageError
 from offline_judge_tui.bridge import Job
 from offline_judge_tui.filtering import Filtering
+from offline_judge_tui.following import follow
 from offline_judge_tui.keys import binding
 from offline_judge_tui.run_state import RunState
 from offline_judge_tui.text import line
@@ -36,7 +36,6 @@ _OUTCOMES = ("", "scored", "unscored", "error", "cancelled", UNFINISHED)
 _LOOK_S = 0.1
 _ROWS_S = 1.0
 """Seconds between two readings of the rows while they change."""
-_WAIT_S = 0.3
 _PANES = ("now", "log", "charts", "about")
 
 
@@ -143,7 +142,7 @@ class RunScreen(Filtering):
         self.query_one(TitleBar).show("Runs", run.id)
         self.query_one(AboutPane).show(run.manifest)
         self._show_head()
-        self.table.renew(self._expected(run))
+        self.table.renew(_expected(run))
         if run.status == "running":
             self._watch()
         else:
@@ -155,34 +154,11 @@ class RunScreen(Filtering):
         self.query_one(RunHead).say(str(error))
         self.told(error)
 
-    def _expected(self, run: RunListing) -> int:
-        """Rows there may be; what there are is told by the first page."""
-        return max(1, sum(run.outcomes.values()))
-
     def _watch(self) -> None:
         run_id, settings, state = self.run_id, self.settings, self._state
 
         def work(job: Job) -> None:
-            from offline_judge import api
-
-            while not job.stopped:
-                try:
-                    watch = api.watch(run_id, settings)
-                except RunNotFoundError:
-                    if not api.run_holder(run_id, settings):
-                        return
-                    # Its process is starting or ending: it holds the run and does not listen.
-                    time.sleep(_WAIT_S)
-                    continue
-                self.ends_by("watching", watch.stop)
-                try:
-                    with watch:
-                        for news in watch:
-                            logged = api.log_line(news.event) if news.event is not None else None
-                            state.take(news, logged)
-                except StorageError:
-                    # Dropped for lagging behind: what was missed is in the trace.
-                    continue
+            follow(run_id, settings, state, job, lambda end: self.ends_by("watching", end))
 
         self.have_done("watching", work, self._ended)
 
@@ -198,7 +174,7 @@ class RunScreen(Filtering):
         def done(run: RunListing) -> None:
             self._run = run
             self._show_head()
-            self.table.renew(self._expected(run))
+            self.table.renew(_expected(run))
             self.say(f"The run has ended: {run.status}.")
 
         self.have_done("reading the run", work, done)
@@ -405,3 +381,8 @@ class RunScreen(Filtering):
             self.action_pane("now")
 
         resume(self, self.run_id, again)
+
+
+def _expected(run: RunListing) -> int:
+    """Rows there may be; what there are is told by the first page."""
+    return max(1, sum(run.outcomes.values()))

@@ -1,0 +1,97 @@
+"""What can be chosen for a new run, and what is wrong with a choice before anything begins."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from offline_judge.api.browsing import preview
+from offline_judge.api.methods import MethodView, methods_list
+from offline_judge.api.models import models_list
+from offline_judge.api.views import ModelView, RunRequest
+
+if TYPE_CHECKING:
+    from offline_judge.domain.previews import Preview
+    from offline_judge.errors import OfflineJudgeError
+    from offline_judge.settings import Settings
+
+
+@dataclass(frozen=True)
+class RunChoices:
+    """What a run can be made of here.
+
+    Attributes:
+        methods: How to judge.
+        models: Models that can judge or write responses, here or to be had.
+        searches: Values of the setting `search`.
+        formats: Forms of public sets.
+        fields: Fields of a sample that columns can be mapped to.
+    """
+
+    methods: tuple[MethodView, ...]
+    models: tuple[ModelView, ...]
+    searches: tuple[str, ...]
+    formats: tuple[str, ...]
+    fields: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RunCheck:
+    """What is known of a request before it begins.
+
+    Attributes:
+        preview: What its data file holds.
+        problems: What keeps it from being begun.
+    """
+
+    preview: Preview
+    problems: tuple[OfflineJudgeError, ...]
+
+
+def run_choices(settings: Settings) -> RunChoices:
+    """What can be chosen.
+
+    Raises:
+        SettingsError: a card of the user's own cannot be read.
+    """
+    from offline_judge import wiring
+    from offline_judge.datasets.fields import FIELDS
+    from offline_judge.registry import FORMS
+
+    corpora = [state.name for state in wiring.corpus_states(settings)]
+    named = [f"corpus:{name}" for name in corpora if name != wiring.DEFAULT_CORPUS]
+    models = (view for view in models_list(settings) if view.card.role != "embedder")
+    return RunChoices(
+        methods=tuple(methods_list()),
+        models=tuple(models),
+        searches=("corpus", *named, "memory"),
+        formats=tuple(FORMS),
+        fields=FIELDS,
+    )
+
+
+def check_run(request: RunRequest, settings: Settings) -> RunCheck:
+    """Read the data file and look at everything else that `start` would refuse.
+
+    Nothing is begun, and nothing is raised: what is wrong stands in the answer.
+    """
+    from offline_judge import wiring
+    from offline_judge.errors import DataError, MissingModelError, OfflineJudgeError
+
+    found = preview(request)
+    problems: list[OfflineJudgeError] = [found.refusal] if found.refusal is not None else []
+    if found.problems and not request.skip_bad:
+        told = f"{len(found.problems):,} rows cannot be used; the first: {found.problems[0]}"
+        problems.append(DataError(told, remedy="Mend them, or leave them out: --skip-bad"))
+    try:
+        asks = bool(wiring.build_method(request.method, request.options).stages)
+        if asks and settings.judge.partition(":")[0] != wiring.SCRIPTED:
+            card = wiring.model_card(settings.judge, settings)
+            if wiring.model_store(settings).state(card) != "present":
+                raise MissingModelError(
+                    f"The weights of {card.name} are not here",
+                    remedy=f"Fetch them: offline-judge models pull {card.name}",
+                )
+    except OfflineJudgeError as error:
+        problems.append(error)
+    return RunCheck(found, tuple(problems))
