@@ -215,11 +215,16 @@ def list_runs(settings: Settings) -> list[RunListing]:
     return list(run_listings(settings))
 
 
-def run_listings(settings: Settings, passed_over: Collection[str] = ()) -> Iterator[RunListing]:
-    """As `list_runs`, each run as soon as it is read, without those whose ids are passed over."""
+def run_listings(
+    settings: Settings, passed_over: Collection[str] = (), *, quick: bool = False
+) -> Iterator[RunListing]:
+    """As `list_runs`, each run as soon as it is read, without those whose ids are passed over.
+
+    With `quick` the samples of a run are not counted where that takes long: see `counted`.
+    """
     from offline_judge import jobs
 
-    for one in jobs.listed(settings, passed_over):
+    for one in jobs.listed(settings, passed_over, quick=quick):
         yield _listing(one)
 
 
@@ -270,7 +275,9 @@ def export_rows(run_id: str, settings: Settings) -> Iterator[dict[str, Any]]:
 
 
 def _listing(one: Listed) -> RunListing:
-    return RunListing(one.manifest, one.status, one.planned, one.outcomes, one.agreement)
+    return RunListing(
+        one.manifest, one.status, one.planned, one.outcomes, one.agreement, counted=one.counted
+    )
 
 
 def _calibration(path: Path | None) -> Calibration | None:

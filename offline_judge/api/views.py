@@ -121,6 +121,7 @@ class RunListing:
         planned: Samples it set out to judge.
         outcomes: Outcome to number of samples.
         agreement: Against labels, where there are any.
+        counted: Whether its samples were counted; false only where that was not waited for.
     """
 
     manifest: RunManifest
@@ -128,6 +129,7 @@ class RunListing:
     planned: int
     outcomes: Mapping[str, int]
     agreement: Agreement | None
+    counted: bool = True
 
     @property
     def id(self) -> str:

@@ -22,24 +22,31 @@ from offline_judge.settings import Settings
 
 _log = logging.getLogger(__name__)
 
+_MUCH = 32 * 1024**2
+"""Bytes of a trace beyond which reading it takes long."""
+
 
 @dataclass(frozen=True)
 class Listed:
-    """One run in the list of runs."""
+    """One run in the list of runs; `counted` says whether its samples were counted."""
 
     manifest: RunManifest
     status: str
     planned: int
     outcomes: dict[str, int]
     agreement: Agreement | None
+    counted: bool = True
 
 
-def listed(settings: Settings, passed_over: Collection[str] = ()) -> Iterator[Listed]:
+def listed(
+    settings: Settings, passed_over: Collection[str] = (), *, quick: bool = False
+) -> Iterator[Listed]:
     """All runs, newest first and each as soon as it is read, without those that cannot be read.
 
     Args:
         settings: Where runs are.
         passed_over: Whole ids of runs that need not be read.
+        quick: Do not count the samples of a run where that takes long.
 
     Raises:
         StorageError: the folder of runs cannot be read.
@@ -49,7 +56,7 @@ def listed(settings: Settings, passed_over: Collection[str] = ()) -> Iterator[Li
         if run_id in passed_over:
             continue
         try:
-            yield listed_run(store.open(run_id))
+            yield listed_run(store.open(run_id), quick=quick)
         except (StorageError, RunNotFoundError) as error:
             _log.warning("run %s is left out of the list: %s", run_id, error)
 
@@ -90,7 +97,7 @@ def _ask(run_id: str, settings: Settings, what: Callable[[ControlClient], None])
         ) from None
 
 
-def listed_run(directory: RunDirectory) -> Listed:
+def listed_run(directory: RunDirectory, *, quick: bool = False) -> Listed:
     """By the summary as it lies there if nothing was recorded since, else by the index.
 
     Raises:
@@ -104,8 +111,11 @@ def listed_run(directory: RunDirectory) -> Listed:
         found = directory.results()
     if found is not None:
         return Listed(manifest, found.status, found.planned, found.outcomes, found.agreement)
+    standing = "running" if live else "interrupted"
+    if quick and directory.index().behind() > _MUCH:
+        return Listed(manifest, standing, 0, {}, None, counted=False)
     brief = directory.index().brief()
-    status = brief.ended or ("running" if live else "interrupted")
+    status = brief.ended or standing
     return Listed(manifest, status, brief.planned, brief.outcomes, _agreement(brief))
 
 

@@ -122,6 +122,22 @@ class RunIndex:
         """Where the run stands; raises as `page`."""
         return self._ask(brief)
 
+    def behind(self) -> int:
+        """Bytes of the traces that are not taken in yet, without taking them in.
+
+        Raises:
+            StorageError: a trace cannot be read.
+        """
+        whole = sum(path.stat().st_size for path in trace_files(self._directory))
+        if not self._path.is_file():
+            return whole
+        try:
+            with closing(sqlite3.connect(f"file:{self._path}?mode=ro", uri=True)) as database:
+                done = database.execute("SELECT coalesce(sum(size), 0) FROM traces").fetchone()[0]
+        except sqlite3.Error:
+            return whole
+        return max(0, whole - int(done))
+
     def update(self, told: Told) -> bool:
         """Bring the index up to date; what is done stays done, so that it can be gone on with.
 

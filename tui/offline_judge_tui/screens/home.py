@@ -144,7 +144,7 @@ class HomeScreen(Filtering):
             from offline_judge import api
 
             found: list[RunListing] = []
-            for run in api.run_listings(settings, passed_over):
+            for run in api.run_listings(settings, passed_over, quick=True):
                 if job.stopped:
                     return
                 found.append(run)
@@ -173,7 +173,7 @@ class HomeScreen(Filtering):
             Content(f"{told}, {live} running" + ("" if self._read else ", reading …"))
         )
         if self._read:
-            self.run_worker(self._welcome(empty=not rows), name="welcome", exclusive=True)
+            self.call_later(self._welcome, empty=not rows)
 
     async def _welcome(self, *, empty: bool) -> None:
         """Show newcomers what to do, in place of an empty table."""
@@ -215,9 +215,9 @@ def _row(run: RunListing) -> TableRow:
         _data(run),
         run.judge,
         run.status,
-        f"{run.finished:,}/{run.planned:,}",
+        f"{run.finished:,}/{run.planned:,}" if run.counted else "open it",
         "-" if kappa is None else f"{kappa:.2f}",
-        f"{run.unscored:,}",
+        f"{run.unscored:,}" if run.counted else "",
         run.id,
     )
     return TableRow(run.id, cells, _STYLES.get(run.status, ""))

@@ -79,6 +79,7 @@ class RunScreen(Filtering):
         self._seen = (-1, -1)
         self._rows_at = 0.0
         self._charts_of = -1
+        self._chose = False
 
     def compose(self) -> ComposeResult:
         """Head, table and panes."""
@@ -96,7 +97,7 @@ class RunScreen(Filtering):
     def on_mount(self) -> None:
         """Open the run once this is seen."""
         self.table.focus()
-        self.action_pane("now")
+        self._show_pane("now")
         self.call_after_refresh(self._open)
         self.set_interval(_LOOK_S, self._look)
 
@@ -147,8 +148,8 @@ class RunScreen(Filtering):
             self._watch()
         else:
             self._state.end()
-            if first:
-                self.action_pane("charts" if run.agreement is not None else "log")
+            if first and not self._chose:
+                self._show_pane("charts" if run.agreement is not None else "log")
 
     def _cannot_open(self, error: Any) -> None:
         self.query_one(RunHead).say(str(error))
@@ -246,7 +247,11 @@ class RunScreen(Filtering):
     # What is done
 
     def action_pane(self, name: str) -> None:
-        """Show one of the panes."""
+        """Show one of the panes, from now on."""
+        self._chose = True
+        self._show_pane(name)
+
+    def _show_pane(self, name: str) -> None:
         if name == "charts":
             self.call_later(self._charts)
         for pane in _PANES:
@@ -378,7 +383,7 @@ class RunScreen(Filtering):
             self._state = RunState()
             self._seen = (-1, -1)
             self._open()
-            self.action_pane("now")
+            self._show_pane("now")
 
         resume(self, self.run_id, again)
 

@@ -63,6 +63,9 @@ class RowTable(ScrollView, can_focus=True):
         id: Of the widget.
     """
 
+    DEFAULT_CSS = """
+    RowTable { overflow-x: hidden; overflow-y: auto; }
+    """
     COMPONENT_CLASSES: ClassVar[set[str]] = {
         f"row-table--{name}" for name in ("header", "cursor", "good", "bad", "odd", "dim")
     }
@@ -183,7 +186,7 @@ class RowTable(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """One line of what is seen: the heading, or a row."""
-        width = self.size.width
+        width = self._room.width
         if width != self._laid_out:
             self._lay_out(width)
         if y == 0:
@@ -213,9 +216,9 @@ class RowTable(ScrollView, can_focus=True):
         super().watch_scroll_y(old_value, new_value)
         self._want()
 
-    def on_resize(self, event: Resize) -> None:
+    def on_resize(self, _event: Resize) -> None:
         """Other columns may fit now."""
-        self._lay_out(event.size.width)
+        self._lay_out(self._room.width)
         self._resize(self._total)
         self._want()
 
@@ -234,7 +237,7 @@ class RowTable(ScrollView, can_focus=True):
 
     def action_move_page(self, by: int) -> None:
         """Move the cursor by what is seen at a time."""
-        self.place_cursor(self.cursor + by * max(1, self.size.height - 2))
+        self.place_cursor(self.cursor + by * max(1, self._room.height - 2))
 
     def action_move_to(self, number: int) -> None:
         """Move the cursor to a row; -1 is the last one."""
@@ -245,14 +248,19 @@ class RowTable(ScrollView, can_focus=True):
         if self.row is not None:
             self.post_message(self.Opened(self, self.row))
 
+    @property
+    def _room(self) -> Size:
+        """What is seen, without the scrollbar."""
+        return self.scrollable_content_region.size
+
     def _resize(self, total: int) -> None:
         self._total = total
-        self.virtual_size = Size(max(1, self.size.width), total + 1)
+        self.virtual_size = Size(max(1, self._room.width), total + 1)
 
     def _seen_pages(self) -> range:
         """Numbers of the pages that are seen, and of their neighbours."""
         first = max(0, round(self.scroll_offset.y) - PAGE // 2)
-        last = min(self._total, round(self.scroll_offset.y) + self.size.height + PAGE // 2)
+        last = min(self._total, round(self.scroll_offset.y) + self._room.height + PAGE // 2)
         return range(first // PAGE, -(-max(last, 1) // PAGE))
 
     def _want(self, *, force: bool = False) -> None:

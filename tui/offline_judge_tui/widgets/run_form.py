@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from textual.app import ComposeResult
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
 from textual.message import Message
 from textual.widget import Widget
 from textual.widgets import Checkbox, Input, Label, Select, Static
@@ -108,10 +109,10 @@ class Field(Horizontal):
 class Tick(Checkbox):
     """A box that shows by a sign, and not by its colour alone, whether it is ticked."""
 
-    def watch_value(self) -> None:
-        """Draw the sign."""
+    def render(self) -> Content:
+        """The box and its label."""
         self.BUTTON_INNER = "X" if self.value else " "
-        super().watch_value()
+        return super().render()
 
 
 class RunForm(VerticalScroll):
