@@ -115,7 +115,8 @@ def listed_run(directory: RunDirectory, *, quick: bool = False) -> Listed:
     if quick and directory.index().behind() > _MUCH:
         return Listed(manifest, standing, 0, {}, None, counted=False)
     brief = directory.index().brief()
-    status = brief.ended or standing
+    # A process that has taken a run up again has not said so in the trace at once.
+    status = standing if live else brief.ended or standing
     return Listed(manifest, status, brief.planned, brief.outcomes, _agreement(brief))
 
 

@@ -31,8 +31,7 @@ pytest_plugins = ("ui_fixtures",)
 async def test_a_newcomer_is_led_to_the_demos_samples(settings: Settings) -> None:
     app = OfflineJudgeApp(settings)
     async with app.run_test(size=(80, 24), notifications=True) as pilot:
-        await until(pilot, lambda: bool(app.screen.query(Welcome)))
-        assert "Three steps" in screen_text(pilot)
+        await until(pilot, lambda: "Three steps" in screen_text(pilot))
         await pilot.press("enter")
         await until(pilot, lambda: isinstance(app.screen, NewRunScreen))
         await until(pilot, lambda: app.screen.query_one("#data", Input).value != "")

@@ -38,7 +38,7 @@ pytest_plugins = ("ui_fixtures",)
 
 def slow(place: Place) -> Settings:
     """A judge that writes slowly enough to be watched, and whose verdicts differ."""
-    rules = [{"match": "", "answers": ["The harbour bridge of Ostend"]}]
+    rules = [{"match": "", "answers": ["The harbour bridge of Ostend is of 1911. It is right."]}]
     return place.settings(judge=place.script(latency_s=0.05, rules=rules), cache=False)
 
 
@@ -83,7 +83,7 @@ async def test_a_run_of_another_process_is_watched_token_by_token(place: Place) 
     app = OfflineJudgeApp(settings, run=run_id)
     async with app.run_test(size=(140, 45), notifications=True) as pilot:
         await until(pilot, lambda: "harbour" in screen_text(pilot))
-        assert "harbour bridge of Ostend The" not in screen_text(pilot)
+        assert "It is right. The" not in screen_text(pilot)
         await until(
             pilot, lambda: "1 busy" in static(pilot, "#head") or "1/" in static(pilot, "#head")
         )

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from offline_judge.domain.news import News
 from offline_judge.errors import RunNotFoundError, StorageError
 
 if TYPE_CHECKING:
@@ -41,10 +42,11 @@ def follow(
     while not job.stopped:
         try:
             watch = api.watch(run_id, settings)
-        except RunNotFoundError:
+        except (RunNotFoundError, StorageError) as error:
             if not api.run_holder(run_id, settings):
                 return
             # Its process is starting or ending: it holds the run and does not listen.
+            state.take(News("phase", phase="waiting", detail=error.message))
             time.sleep(WAIT_S)
             continue
         ends_by(watch.stop)
