@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from offline_judge_tui.app import OfflineJudgeApp
 from offline_judge_tui.screens.sample import SampleScreen
 from offline_judge_tui.traces.model import Node
 from offline_judge_tui.widgets.trace_tree import TraceTree
-from textual.app import App
 from textual.pilot import Pilot
 from textual.widgets import Static
 
@@ -109,25 +110,16 @@ def judge_four(folder: Path, monkeypatch: pytest.MonkeyPatch, method: str = "sag
     return Judged(settings, view.manifest.run_id, folder)
 
 
-class HostApp(App[None]):
-    """As much of an app as the screen needs."""
-
-    def __init__(self, judged: Judged, sample_id: str = "a", run_id: str = "") -> None:
-        super().__init__()
-        self.settings = judged.settings
-        self._first = {"run_id": run_id or judged.run_id, "sample_id": sample_id}
-
-    def on_mount(self) -> None:
-        self.open("sample", **self._first)
-
-    def open(self, name: str, **arguments: str) -> None:
-        assert name == "sample"
-        self.push_screen(SampleScreen(**arguments))
-
-    @property
-    def sample(self) -> SampleScreen:
-        assert isinstance(self.screen, SampleScreen)
-        return self.screen
+@asynccontextmanager
+async def at_sample(
+    judged: Judged, sample_id: str = "a", run_id: str = "", size: tuple[int, int] = (140, 45)
+) -> AsyncIterator[tuple[OfflineJudgeApp, Pilot[None]]]:
+    """The program with a sample's screen opened; it may not have been read yet."""
+    app = OfflineJudgeApp(judged.settings)
+    async with app.run_test(size=size) as pilot:
+        app.open("sample", run_id=run_id or judged.run_id, sample_id=sample_id)
+        await pilot.pause()
+        yield app, pilot
 
 
 async def until(pilot: Pilot[None], condition: Callable[[], Any]) -> None:
@@ -139,7 +131,7 @@ async def until(pilot: Pilot[None], condition: Callable[[], Any]) -> None:
     await pilot.pause()
 
 
-async def opened(pilot: Pilot[None], app: HostApp, sample_id: str = "a") -> SampleScreen:
+async def opened(pilot: Pilot[None], app: OfflineJudgeApp, sample_id: str = "a") -> SampleScreen:
     """Wait until a sample is read."""
 
     def read() -> bool:
@@ -148,20 +140,21 @@ async def opened(pilot: Pilot[None], app: HostApp, sample_id: str = "a") -> Samp
         return found is not None and found.sample_id == sample_id
 
     await until(pilot, read)
-    return app.sample
+    assert isinstance(app.screen, SampleScreen)
+    return app.screen
 
 
-def text(app: App[None], selector: str) -> str:
+def text(app: OfflineJudgeApp, selector: str) -> str:
     """What a widget says."""
     return str(app.screen.query_one(selector, Static).content)
 
 
-def label(node: Node) -> str:
-    """A line of the tree, as it was recorded."""
-    return "".join(piece.text for piece in node.pieces)
+def told(app: OfflineJudgeApp) -> str:
+    """All that the program has said in passing."""
+    return "\n".join(notification.message for notification in app._notifications)
 
 
-def tree_lines(app: App[None]) -> list[str]:
+def tree_lines(app: OfflineJudgeApp) -> list[str]:
     """The tree as it is drawn."""
     tree = app.screen.query_one(TraceTree)
     return [tree.render_line(y).text.rstrip() for y in range(tree.size.height)]
@@ -171,7 +164,7 @@ def node(screen: SampleScreen, kind: str, begins: str = "") -> Node:
     """The first node of a kind whose label begins so."""
     assert screen.reading is not None
     nodes = screen.reading.trace.root.walk()
-    return next(n for n in nodes if n.kind == kind and label(n).startswith(begins))
+    return next(n for n in nodes if n.kind == kind and n.label.startswith(begins))
 
 
 async def put_cursor(pilot: Pilot[None], screen: SampleScreen, on: Node) -> None:

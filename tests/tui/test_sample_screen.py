@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from offline_judge_tui.app import OfflineJudgeApp
 from offline_judge_tui.widgets.evidence_pane import EvidencePane
 from offline_judge_tui.widgets.prompt_pane import PromptPane
 from offline_judge_tui.widgets.text_pane import TextPane
@@ -15,14 +16,14 @@ from sample_parts import (
     FACT,
     THOUGHT,
     WHY,
-    HostApp,
     Judged,
+    at_sample,
     judge_four,
-    label,
     node,
     opened,
     put_cursor,
     text,
+    told,
     tree_lines,
     until,
 )
@@ -37,20 +38,19 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Judged:
     return judge_four(tmp_path, monkeypatch)
 
 
-def tab(app: HostApp) -> str:
+def tab(app: OfflineJudgeApp) -> str:
     return app.screen.query_one(TabbedContent).active
 
 
 async def test_the_tree_tells_query_results_reflection_and_verdict_in_order(judged: Judged) -> None:
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         screen = await opened(pilot, app)
         assert screen.reading is not None
         kinds = [one.kind for one in screen.reading.trace.root.children]
         assert kinds[-1] == "verdict"
         assert kinds.count("round") == 2
         first = next(one for one in screen.reading.trace.root.children if one.kind == "round")
-        said = [label(one) for one in first.walk()]
+        said = [one.label for one in first.walk()]
         assert said[0].startswith("round 1 “When did the bridge of Ostend open?")
         assert [line.split()[0] for line in said[1:2]] == ["search"]
         assert any(line.startswith("relevance [E1] ") for line in said)
@@ -61,12 +61,11 @@ async def test_the_tree_tells_query_results_reflection_and_verdict_in_order(judg
 
 
 async def test_no_text_of_a_trace_is_obeyed(judged: Judged) -> None:
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         screen = await opened(pilot, app)
         await put_cursor(pilot, screen, node(screen, "text", "question"))
         (line,) = [line for line in tree_lines(app) if "question" in line]
-        assert "[red]loud[/red] ␛[2J\\u202e" in line
+        assert "open? [red]loud[/red]" in line
         assert "[red]loud[/red] ␛[2J\\u202e" in text(app, "#text-body")
         await put_cursor(pilot, screen, node(screen, "evidence", "★ [E1]"))
         assert "[red]loud[/red] ␛[2J\\u202e" in text(app, "#evidence-passage")
@@ -75,8 +74,7 @@ async def test_no_text_of_a_trace_is_obeyed(judged: Judged) -> None:
 async def test_cited_evidence_is_told_with_source_time_and_what_the_judge_saw(
     judged: Judged,
 ) -> None:
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         screen = await opened(pilot, app)
         await put_cursor(pilot, screen, node(screen, "evidence", "★ [E1]"))
         assert tab(app) == "tab-evidence"
@@ -91,8 +89,7 @@ async def test_cited_evidence_is_told_with_source_time_and_what_the_judge_saw(
 
 
 async def test_c_goes_from_a_citation_to_its_evidence_and_back(judged: Judged) -> None:
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         screen = await opened(pilot, app)
         tree = screen.query_one(TraceTree)
         assert tree.current is node(screen, "verdict")
@@ -106,14 +103,13 @@ async def test_c_goes_from_a_citation_to_its_evidence_and_back(judged: Judged) -
         await pilot.press("e")
         assert tree.current is not None
         assert tree.current.kind == "evidence"
-        assert not label(tree.current).startswith("★")
+        assert not tree.current.label.startswith("★")
         await pilot.press("c")
         assert tree.current.kind == "evidence"
 
 
 async def test_a_prompt_is_shown_as_it_was_sent_and_thinking_is_folded(judged: Judged) -> None:
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         screen = await opened(pilot, app)
         call = node(screen, "call", "reflection.rationale")
         await put_cursor(pilot, screen, call)
@@ -136,8 +132,7 @@ async def test_a_prompt_is_shown_as_it_was_sent_and_thinking_is_folded(judged: J
 
 
 async def test_a_reading_shows_its_masses_and_no_thinking(judged: Judged) -> None:
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         screen = await opened(pilot, app)
         await put_cursor(pilot, screen, node(screen, "call", "relevance [E1]"))
         await until(pilot, lambda: screen.query_one(PromptPane).shown)
@@ -147,8 +142,7 @@ async def test_a_reading_shows_its_masses_and_no_thinking(judged: Judged) -> Non
 
 
 async def test_a_prompt_that_cannot_be_made_again_shows_what_filled_it(judged: Judged) -> None:
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         screen = await opened(pilot, app)
         for blobs in (judged.settings.runs_path / judged.run_id).glob("blobs.sqlite*"):
             blobs.unlink()
@@ -159,8 +153,7 @@ async def test_a_prompt_that_cannot_be_made_again_shows_what_filled_it(judged: J
 
 
 async def test_keys_go_to_neighbours_and_to_disagreements(judged: Judged) -> None:
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         await opened(pilot, app, "a")
         for key, wanted in [("n", "b"), ("N", "d"), ("P", "b"), ("p", "a"), ("N", "b"), ("n", "c")]:
             await pilot.press(key)
@@ -169,9 +162,8 @@ async def test_keys_go_to_neighbours_and_to_disagreements(judged: Judged) -> Non
         await pilot.press("N")
         await opened(pilot, app, "d")
         await pilot.press("N")
-        await until(pilot, lambda: app._notifications)
-        assert app.sample.reading is not None
-        assert app.sample.reading.sample_id == "d"
+        await until(pilot, lambda: "There is none in that direction." in told(app))
+        assert (await opened(pilot, app, "d")).reading is not None
 
 
 async def test_an_event_of_a_newer_program_is_shown_as_it_was_recorded(judged: Judged) -> None:
@@ -179,18 +171,16 @@ async def test_an_event_of_a_newer_program_is_shown_as_it_was_recorded(judged: J
         {"event": "dreamt", "sample_id": "a", "of": "sheep"},
         {"event": "round_finished", "sample_id": "a", "round": "first"},
     )
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         screen = await opened(pilot, app)
         strange = node(screen, "event", "`dreamt`")
         await put_cursor(pilot, screen, strange)
         assert '"of": "sheep"' in text(app, "#text-body")
-        assert "`round_finished` cannot be read" in label(node(screen, "event", "left out"))
+        assert "`round_finished` cannot be read" in node(screen, "event", "left out").label
 
 
 async def test_a_run_that_was_deleted_is_a_message(judged: Judged) -> None:
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         await opened(pilot, app)
         shutil.rmtree(judged.settings.runs_path / judged.run_id)
         await pilot.press("r")
@@ -198,29 +188,27 @@ async def test_a_run_that_was_deleted_is_a_message(judged: Judged) -> None:
         assert judged.run_id in text(app, "#sample-problem")
         assert not app.screen.query_one("#sample-body").display
         await pilot.press("n", "N")
-        await until(pilot, lambda: app._notifications)
+        await until(pilot, lambda: judged.run_id in told(app))
         assert app.is_running
 
 
 @pytest.mark.parametrize(
-    ("run_id", "sample_id", "told"), [("nowhere", "a", "nowhere"), ("", "aa", "Did you mean `a`")]
+    ("run_id", "sample_id", "said"), [("nowhere", "a", "nowhere"), ("", "aa", "Did you mean `a`")]
 )
 async def test_what_is_not_there_is_a_message(
-    judged: Judged, run_id: str, sample_id: str, told: str
+    judged: Judged, run_id: str, sample_id: str, said: str
 ) -> None:
-    app = HostApp(judged, sample_id, run_id)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with at_sample(judged, sample_id, run_id, size=(80, 24)) as (app, pilot):
         await until(pilot, lambda: app.screen.has_class("-failed"))
-        assert told in text(app, "#sample-problem")
+        assert said in text(app, "#sample-problem")
         await pilot.press("escape")
-        assert len(app.screen_stack) == 1
+        assert len(app.screen_stack) == 2
 
 
 async def test_a_damaged_line_is_a_message_with_its_place(judged: Judged) -> None:
     lines = judged.trace().read_bytes().splitlines(keepends=True)
     judged.trace().write_bytes(b"".join([*lines[:3], b"{nothing\n", *lines[4:]]))
-    app = HostApp(judged)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with at_sample(judged, size=(80, 24)) as (app, pilot):
         await until(pilot, lambda: app.screen.has_class("-failed"))
         assert ".jsonl:4" in text(app, "#sample-problem")
 
@@ -229,11 +217,10 @@ async def test_a_half_written_sample_shows_what_there_is(judged: Judged) -> None
     lines = judged.trace().read_bytes().splitlines(keepends=True)
     first = next(n for n, line in enumerate(lines) if b'"search_finished"' in line)
     judged.trace().write_bytes(b"".join(lines[: first + 2]) + b'{"event": "round_fini')
-    app = HostApp(judged)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with at_sample(judged, size=(80, 24)) as (app, pilot):
         screen = await opened(pilot, app)
         assert text(app, "#sample-head").splitlines()[1] == "unfinished"
-        assert label(node(screen, "round")) == "round 1 not finished"
+        assert node(screen, "round").label == "round 1 not finished"
         assert node(screen, "evidence")
 
 
@@ -247,11 +234,10 @@ async def test_a_sample_judged_again_after_an_interruption_folds_what_was_broken
     )
     again = {name: value for name, value in started.items() if name not in ("seq", "time")}
     judged.append(again)
-    app = HostApp(judged)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with at_sample(judged, size=(80, 24)) as (app, pilot):
         screen = await opened(pilot, app)
         folded = node(screen, "attempt")
-        assert label(folded) == "attempt 1 of 2: scored"
+        assert folded.label == "attempt 1 of 2: scored"
         assert not folded.open
         cited = node(screen, "evidence", "★ [E1]")
         await put_cursor(pilot, screen, cited)
@@ -266,17 +252,16 @@ async def test_a_trace_of_50_mb_opens(judged: Judged) -> None:
             if event.event == "call_finished"
         )
         for number in range(500):
-            told = f"{number} {'word ' * 20_000}"
-            writer.emit(call.model_copy(update={"text": told, "round": 0, "masses": None}))
+            said = f"{number} {'word ' * 20_000}"
+            writer.emit(call.model_copy(update={"text": said, "round": 0, "masses": None}))
     assert judged.trace().stat().st_size > 50_000_000
-    app = HostApp(judged)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with at_sample(judged, size=(80, 24)) as (app, pilot):
         screen = await opened(pilot, app)
         tree = screen.query_one(TraceTree)
         assert tree.last_line < 2 * AT_ONCE
         assert screen.reading is not None
         last = screen.reading.trace.root.children[-1]
-        assert " “499 word" in label(last)
+        assert " “499 word" in last.label
         await put_cursor(pilot, screen, last)
         assert tree.current is last
         await until(pilot, lambda: "499 word" in text(app, "#prompt-answer"))
@@ -287,8 +272,7 @@ async def test_the_next_children_are_made_when_they_are_asked_for(judged: Judged
     judged.append(
         *({"event": "warning", "sample_id": "a", "message": f"w{n}"} for n in range(AT_ONCE + 50))
     )
-    app = HostApp(judged)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with at_sample(judged, size=(80, 24)) as (app, pilot):
         screen = await opened(pilot, app)
         tree = screen.query_one(TraceTree)
         tree.focus()
@@ -297,15 +281,14 @@ async def test_the_next_children_are_made_when_they_are_asked_for(judged: Judged
         assert tree.current.kind == "more"
         await pilot.press("enter")
         await pilot.pause()
-        assert label(tree.current).startswith("warning w")
+        assert tree.current.label.startswith("warning w")
         await pilot.press("end")
-        assert label(tree.current) == f"warning w{AT_ONCE + 49}"
+        assert tree.current.label == f"warning w{AT_ONCE + 49}"
 
 
 @pytest.mark.parametrize("size", [(80, 24), (140, 45)])
 async def test_tree_and_panes_have_room(judged: Judged, size: tuple[int, int]) -> None:
-    app = HostApp(judged)
-    async with app.run_test(size=size) as pilot:
+    async with at_sample(judged, size=size) as (app, pilot):
         screen = await opened(pilot, app)
         tree, tabs = screen.query_one(TraceTree), screen.query_one(TabbedContent)
         assert tree.size.height >= 6
@@ -319,8 +302,7 @@ async def test_tree_and_panes_have_room(judged: Judged, size: tuple[int, int]) -
 
 
 async def test_a_click_on_the_tree_shows_what_it_hits(judged: Judged) -> None:
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         screen = await opened(pilot, app)
         line = next(n for n, drawn in enumerate(tree_lines(app)) if "response" in drawn)
         await pilot.click(TraceTree, offset=(8, line))
@@ -332,8 +314,7 @@ async def test_a_method_that_does_not_search_has_a_trace_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     judged = judge_four(tmp_path, monkeypatch, "direct")
-    app = HostApp(judged)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with at_sample(judged, size=(80, 24)) as (app, pilot):
         screen = await opened(pilot, app)
         assert node(screen, "call", "verdict")
         await pilot.press("e", "c", "x")

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from pathlib import Path
 
 import pytest
+from offline_judge_tui.app import OfflineJudgeApp
 from offline_judge_tui.screens.judging_again import OwnPassageScreen, WithoutScreen
 from sample_parts import (
     HANG,
+    PATIENCE_S,
     SCRIPT,
-    HostApp,
     Judged,
+    at_sample,
     judge_four,
     node,
     opened,
@@ -29,12 +33,12 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Judged:
     return judge_four(tmp_path, monkeypatch)
 
 
-def listed(app: HostApp) -> list[str]:
+def listed(app: OfflineJudgeApp) -> list[str]:
     options = app.screen.query_one("#why-variants", OptionList).options
     return [str(option.prompt) for option in options]
 
 
-async def judge_without(pilot: Pilot[None], app: HostApp) -> None:
+async def judge_without(pilot: Pilot[None], app: OfflineJudgeApp) -> None:
     """Judge again without what `[E1]` is, by keys."""
     screen = await opened(pilot, app)
     await put_cursor(pilot, screen, node(screen, "evidence", "★ [E1]"))
@@ -44,7 +48,7 @@ async def judge_without(pilot: Pilot[None], app: HostApp) -> None:
     await until(pilot, lambda: app.screen is screen and len(listed(app)) == 2)
 
 
-async def write_own(pilot: Pilot[None], app: HostApp, passage: str, date: str = "") -> None:
+async def write_own(pilot: Pilot[None], app: OfflineJudgeApp, passage: str, date: str = "") -> None:
     """Write a passage and let it be judged with."""
     await until(pilot, lambda: isinstance(app.screen, OwnPassageScreen))
     app.screen.query_one("#own-text", TextArea).text = passage
@@ -54,8 +58,7 @@ async def write_own(pilot: Pilot[None], app: HostApp, passage: str, date: str = 
 
 async def test_without_a_piece_of_evidence_the_probability_moves(judged: Judged) -> None:
     before = judged.content()
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         await judge_without(pilot, app)
         assert "0.90 true   as judged" in listed(app)[0].replace("  ", " ").replace(" as", "   as")
         assert "0.25 false" in listed(app)[1]
@@ -66,14 +69,13 @@ async def test_without_a_piece_of_evidence_the_probability_moves(judged: Judged)
 
 
 async def test_a_derived_run_opens_and_names_what_it_comes_from(judged: Judged) -> None:
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         await judge_without(pilot, app)
         options = app.screen.query_one(OptionList)
         options.focus()
         options.highlighted = 1
         await pilot.press("enter")
-        await until(pilot, lambda: len(app.screen_stack) == 3)
+        await until(pilot, lambda: len(app.screen_stack) == 4)
         screen = await opened(pilot, app)
         assert screen.reading is not None
         assert screen.reading.run_id != judged.run_id
@@ -81,16 +83,16 @@ async def test_a_derived_run_opens_and_names_what_it_comes_from(judged: Judged) 
         assert f"judged again from {judged.run_id}, without" in head
         assert "true 0.90 there" in head
         await pilot.press("escape")
-        await pilot.pause()
-        assert app.sample.reading is not None
-        assert app.sample.reading.run_id == judged.run_id
+        await until(pilot, lambda: len(app.screen_stack) == 3)
+        screen = await opened(pilot, app)
+        assert screen.reading is not None
+        assert screen.reading.run_id == judged.run_id
 
 
 async def test_derived_runs_of_the_past_are_listed_and_others_samples_not(judged: Judged) -> None:
     for sample in ("a", "b"):
         api.evidence_add(judged.run_id, sample, api.OwnPassage("It opened late."), judged.settings)
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         await opened(pilot, app)
         await until(pilot, lambda: len(listed(app)) == 2)
         assert "with own:" in listed(app)[1]
@@ -99,8 +101,7 @@ async def test_derived_runs_of_the_past_are_listed_and_others_samples_not(judged
 async def test_a_passage_of_ones_own_that_cannot_be_used_is_asked_for_again(
     judged: Judged,
 ) -> None:
-    app = HostApp(judged)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with at_sample(judged, size=(80, 24)) as (app, pilot):
         screen = await opened(pilot, app)
         await pilot.press("a")
         await write_own(pilot, app, "A passage of my own.", "soon")
@@ -114,8 +115,7 @@ async def test_a_passage_of_ones_own_that_cannot_be_used_is_asked_for_again(
 
 
 async def test_an_empty_passage_is_refused_at_once(judged: Judged) -> None:
-    app = HostApp(judged)
-    async with app.run_test(size=(80, 24)) as pilot:
+    async with at_sample(judged, size=(80, 24)) as (app, pilot):
         await opened(pilot, app)
         await pilot.press("a")
         await write_own(pilot, app, " ")
@@ -125,8 +125,7 @@ async def test_an_empty_passage_is_refused_at_once(judged: Judged) -> None:
 
 async def test_another_judge_than_before_is_told_and_nothing_begins(judged: Judged) -> None:
     judged.script(label_rules=SCRIPT["label_rules"][:2])
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         screen = await opened(pilot, app)
         await put_cursor(pilot, screen, node(screen, "evidence", "★ [E1]"))
         await pilot.press("x")
@@ -139,8 +138,7 @@ async def test_another_judge_than_before_is_told_and_nothing_begins(judged: Judg
 
 async def test_it_can_be_stopped(judged: Judged) -> None:
     judged.script(faults=[HANG])
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         screen = await opened(pilot, app)
         await pilot.press("a")
         await write_own(pilot, app, "A passage of my own.")
@@ -156,8 +154,7 @@ async def test_it_can_be_stopped(judged: Judged) -> None:
 
 async def test_the_end_of_the_app_ends_what_it_began(judged: Judged) -> None:
     judged.script(faults=[HANG])
-    app = HostApp(judged)
-    async with app.run_test(size=(140, 45)) as pilot:
+    async with at_sample(judged) as (app, pilot):
         screen = await opened(pilot, app)
         await pilot.press("a")
         await write_own(pilot, app, "A passage of my own.")
@@ -165,17 +162,8 @@ async def test_the_end_of_the_app_ends_what_it_began(judged: Judged) -> None:
         await until(pilot, lambda: "searched for" in text(app, "#why-doing"))
     newest = api.list_runs(judged.settings)[0]
     assert newest.parent is not None
-    view = api.watch  # the run may still be letting go of its files
-    del view
-    await _ended(newest.id, judged)
-
-
-async def _ended(run_id: str, judged: Judged) -> None:
-    import asyncio
-    import time
-
-    deadline = time.monotonic() + 30
-    while api.run_holder(run_id, judged.settings):
+    deadline = time.monotonic() + PATIENCE_S
+    while api.run_holder(newest.id, judged.settings):
         assert time.monotonic() < deadline
-        await asyncio.sleep(0.05)
-    assert api.load_run(run_id, judged.settings).summary.status == "cancelled"
+        await asyncio.sleep(0.02)
+    assert api.load_run(newest.id, judged.settings).summary.status == "cancelled"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from offline_judge_tui.traces.around import around, shared_words
 from offline_judge_tui.traces.build import build_trace
 from offline_judge_tui.traces.model import Evidence
-from offline_judge_tui.traces.words import LINE, clock, earlier, one_line
+from offline_judge_tui.traces.words import LINE, one_line
 
 from offline_judge.domain.events import (
     AnyEvent,
@@ -125,13 +125,7 @@ def test_words_of_the_response_are_found_whatever_their_case() -> None:
     assert [DOCUMENT[start:end] for start, end in spans] == ["opened", "1911"]
 
 
-def test_times_and_lines_as_people_read_them() -> None:
-    assert earlier("2026-01-01T10:00:00Z", "2026-01-01T12:10:00Z") == "2 hours earlier"
-    assert earlier("2026-01-01T10:00:00Z", "2026-01-01T10:01:00Z") == "1 minute earlier"
-    assert earlier("2026-01-01T10:00:00Z", "2026-01-01T10:00:30Z") == "moments earlier"
-    assert earlier("never", "2026-01-01T10:00:30Z") == ""
-    assert clock("2026-01-01T10:00:30Z") == "2026-01-01 10:00"
-    assert clock("") == "-"
+def test_a_label_is_one_line_of_the_beginning_of_a_text() -> None:
     assert one_line("a\n b") == "a b"
     assert one_line("word " * 1000) == f"{('word ' * 1000)[: LINE - 1].rstrip()}…"
     assert one_line(" " * 10_000 + "late") == "…"

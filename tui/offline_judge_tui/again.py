@@ -135,10 +135,17 @@ def judge_again(
     return _variant(view, target)
 
 
-def variants(target: Target, settings: Settings) -> list[Variant]:
+def variants(
+    target: Target, settings: Settings, given_up: Callable[[], bool] = lambda: False
+) -> list[Variant]:
     """How derived runs have judged the sample so far, oldest first.
 
     Runs that cannot be read are left out.
+
+    Args:
+        target: The sample.
+        settings: Where runs are.
+        given_up: Asked at each run; true ends the search.
 
     Raises:
         OfflineJudgeError: the folder of runs cannot be read.
@@ -148,6 +155,8 @@ def variants(target: Target, settings: Settings) -> list[Variant]:
 
     found: list[Variant] = []
     for listing in api.run_listings(settings):
+        if given_up():
+            break
         parent = listing.parent
         if parent is not None and Target(parent.run_id, parent.sample_id) == target:
             with suppress(OfflineJudgeError):

@@ -74,19 +74,23 @@ def read_prompt(
     return PromptText(number, sent.messages, sent.thinking, sent.answer)
 
 
-def read_beside(run_id: str, sample_id: str, settings: Settings, step: int, disagree: bool) -> str:
-    """Id of the sample before or behind one; "" where there is none.
+def read_beside(
+    run_id: str, sample_id: str, settings: Settings, *, back: bool, disagree: bool
+) -> str | None:
+    """Id of the sample taken up next behind one, or before it; None where there is none.
 
     Args:
         run_id: The run.
-        sample_id: From here, in the order in which samples were taken up.
+        sample_id: From here.
         settings: Where runs are.
-        step: 1 for the next, -1 for the one before.
+        back: The one before it.
         disagree: Pass over samples whose verdict is their label, or that lack one of the two.
 
     Raises:
         OfflineJudgeError: the run is gone or damaged.
     """
     from offline_judge import api
+    from offline_judge.domain.run_rows import RowQuery
 
-    return api.sample_beside(run_id, sample_id, settings, step=step, disagree=disagree)
+    query = RowQuery(disagree=disagree, reverse=back)
+    return api.neighbour(run_id, sample_id, settings, query)

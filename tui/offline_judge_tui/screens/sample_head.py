@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from offline_judge_tui.traces.words import truth
+from offline_judge_tui.text import truth
 from offline_judge_tui.widgets.drawing import BAD, DIM, GOOD, WARN, line
 
 if TYPE_CHECKING:
     from offline_judge.domain.run import Parent
-    from offline_judge.runs.reducer import SampleRow
+    from offline_judge.errors import OfflineJudgeError
     from offline_judge_tui.reading import Reading
+    from offline_judge_tui.traces.rows import JudgedRow
 
 
 def head(reading: Reading) -> Content:
@@ -28,21 +29,15 @@ def head(reading: Reading) -> Content:
     return Content("\n").join(lines)
 
 
-def problem(error: BaseException | str) -> Content:
-    """What went wrong: message, place and remedy, a line each; a fault of the program as one."""
-    from offline_judge.errors import OfflineJudgeError
-
-    if isinstance(error, str):
-        return line(error, "bold")
-    if not isinstance(error, OfflineJudgeError):
-        return line(f"A fault of this program: {type(error).__name__}: {error}", WARN)
+def problem(error: OfflineJudgeError) -> Content:
+    """What went wrong: message, place and remedy, a line each."""
     told = [line(error.message, WARN)]
     told += [Content.assemble(("at ", DIM), line(error.where))] if error.where else []
     told += [line(error.remedy)] if error.remedy else []
     return Content("\n").join(told)
 
 
-def _verdict(row: SampleRow) -> Content:
+def _verdict(row: JudgedRow) -> Content:
     if row.verdict is None or row.probability is None:
         said = dict.fromkeys(part for part in (str(row.outcome), row.reason, row.detail) if part)
         return line(": ".join(said), WARN)
@@ -55,10 +50,10 @@ def _verdict(row: SampleRow) -> Content:
     ]
     if row.label is not None:
         agrees = row.label == row.verdict
-        said = "= agrees" if agrees else "≠ disagrees"
+        sign = "= agrees" if agrees else "≠ disagrees"
         parts.append(
             Content.assemble(
-                ("  label ", DIM), truth(row.label), (f"  {said}", "" if agrees else WARN)
+                ("  label ", DIM), truth(row.label), (f"  {sign}", "" if agrees else WARN)
             )
         )
     if row.calibrated_verdict is not None:
@@ -66,7 +61,7 @@ def _verdict(row: SampleRow) -> Content:
     return Content("").join(parts)
 
 
-def _derived(parent: Parent, before: SampleRow | None) -> Content:
+def _derived(parent: Parent, before: JudgedRow | None) -> Content:
     changes = [f"with {passage}" for passage in parent.passages]
     changes += [f"without {passage}" for passage in parent.without]
     if before is None:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from textual.worker import get_current_worker
-
+from offline_judge.domain.numbers import duration
+from offline_judge.errors import UsageError
 from offline_judge_tui.again import Change, Target, Variant, judge_again, variants
 from offline_judge_tui.screens.judging_again import OwnPassageScreen, WithoutScreen
+from offline_judge_tui.screens.sample_head import problem
 from offline_judge_tui.widgets.why_pane import WhyPane, changed, moved
 
 if TYPE_CHECKING:
-    from offline_judge.settings import Settings
+    from offline_judge.errors import OfflineJudgeError
+    from offline_judge_tui.bridge import Job
     from offline_judge_tui.screens.sample import SampleScreen
 
 
@@ -41,25 +42,28 @@ class Why:
         if self._running is None:
             self._pane.finish("")
         self._show()
-        if (target := self._target()) is not None:
-            look = partial(variants, target, self._screen.settings)
-            self._work("variants", "look for derived runs", look)
+        target, settings = self._target(), self._screen.settings
+        if target is not None:
+            self._screen.have_done(
+                "looking for derived runs",
+                lambda job: variants(target, settings, lambda: job.stopped),
+                self._take_all,
+            )
 
     def ask_without(self) -> None:
         """Ask whether to judge again without the chosen piece of evidence."""
         one = self._screen.chosen
         if one is None:
             self._pane.finish("Choose a piece of evidence in the tree first.", bad=True)
-            return
-        if self._is_free():
+        elif self._is_free():
             change = Change(without=one.passage.id)
             asked = WithoutScreen(self.names().get(one.passage.id, one.passage.id), self._cost())
             self._screen.app.push_screen(asked, lambda yes: self._judge(change) if yes else None)
 
-    def ask_own(self, problem: str = "") -> None:
-        """Ask for a passage of one's own."""
+    def ask_own(self, told: str = "") -> None:
+        """Ask for a passage of one's own, with what is wrong with the last one."""
         if self._is_free():
-            self._screen.app.push_screen(OwnPassageScreen(self._draft, problem), self._take_draft)
+            self._screen.app.push_screen(OwnPassageScreen(self._draft, told), self._take_draft)
 
     def stop(self) -> None:
         """Cancel the derived run."""
@@ -67,71 +71,58 @@ class Why:
             self._given_up = True
             self._pane.begin("stopping …")
 
-    def take(self, result: Any) -> None:
-        """Take what a thread brought: the variants so far, or one more."""
-        if isinstance(result, Variant):
-            change, self._running = self._running, None
-            if change is not None and change.text:
-                self._draft = Change()
-            if result.target != self._target():
-                told = f"Sample {result.target.sample_id} was judged again meanwhile."
-                self._screen.notify(told, markup=False)
-                self._pane.finish("")
-                return
-            self._variants.append(result)
-            self._told(result)
-        else:
-            self._variants = result
-        self._show()
-
-    def fail(self, group: str, error: BaseException) -> None:
-        """Say why nothing came; a passage that cannot be used is asked for again."""
-        from offline_judge.errors import UsageError
-        from offline_judge_tui.screens.sample_head import problem
-
-        told = problem(error).plain
-        change = self._running
-        if group == "again":
-            self._running = None
-        self._pane.finish(told, bad=True)
-        if (
-            group == "again"
-            and change is not None
-            and change.text
-            and isinstance(error, UsageError)
-        ):
-            self.ask_own(told)
-
     def names(self) -> dict[str, str]:
         """Passage id to what a person knows it by."""
-        if self._screen.reading is None:
-            return {}
-        found = self._screen.reading.trace.evidence.values()
-        return {
-            one.passage.id: f"[{one.name}] {one.passage.title}".strip()
-            if one.name
-            else one.passage.title
-            for one in found
-            if one.name or one.passage.title
-        }
+        reading = self._screen.reading
+        found = reading.trace.evidence.values() if reading is not None else ()
+        return {one.passage.id: one.known_as for one in found}
 
     def _judge(self, change: Change) -> None:
-        target = self._target()
+        target, settings = self._target(), self._screen.settings
         if target is None:
             return
         self._running, self._given_up = change, False
         self._pane.begin("starting the judge …")
-        work = partial(_judge, target, change, self._screen.settings, self._tell, self._is_given_up)
-        self._work("again", f"judge {target.sample_id} again", work)
+
+        def work(job: Job) -> Variant:
+            def tell(doing: str) -> None:
+                job.tell(partial(self._doing, doing))
+
+            # A job that is stopped, as when the screen goes, takes its run with it.
+            return judge_again(
+                target, change, settings, tell, lambda: self._given_up or job.stopped
+            )
+
+        self._screen.have_done("judging again", work, self._take_one, self._fail)
 
     def _take_draft(self, change: Change | None) -> None:
         if change is not None:
             self._draft = change
             self._judge(change)
 
-    def _tell(self, doing: str) -> None:
-        """On the worker's thread: show what the derived run does."""
-        self._screen.call_later(self._doing, doing)
+    def _take_all(self, found: list[Variant]) -> None:
+        self._variants = found
+        self._show()
+
+    def _take_one(self, one: Variant) -> None:
+        change, self._running = self._running, None
+        if change is not None and change.text:
+            self._draft = Change()
+        if one.target != self._target():
+            self._screen.say(f"Sample {one.target.sample_id} was judged again meanwhile.")
+            self._pane.finish("")
+            return
+        self._variants = [*(v for v in self._variants if v.run_id != one.run_id), one]
+        self._told(one)
+        self._show()
+
+    def _fail(self, error: OfflineJudgeError) -> None:
+        """Say why nothing came; a passage that cannot be used is asked for again."""
+        change, self._running = self._running, None
+        told = problem(error).plain
+        self._pane.finish(told, bad=True)
+        if change is not None and change.text and isinstance(error, UsageError):
+            self.ask_own(told)
 
     def _doing(self, doing: str) -> None:
         if self._running is not None and not self._given_up:
@@ -158,33 +149,14 @@ class Why:
 
     def _is_free(self) -> bool:
         if self._running is not None:
-            self._screen.notify("It is being judged again already.", markup=False)
+            self._screen.warn("It is being judged again already.")
             return False
         return self._screen.reading is not None
-
-    def _is_given_up(self) -> bool:
-        return self._given_up
 
     def _cost(self) -> str:
         reading = self._screen.reading
         seconds = reading.view.row.seconds if reading is not None else 0.0
         return (
-            f"It took {seconds:,.0f} s the first time; what stays as it was comes from the cache."
+            "It becomes a run of its own. The first time took "
+            f"{duration(seconds)}; what stays as it was comes from the cache."
         )
-
-    def _work(self, group: str, name: str, work: Callable[[], Any]) -> None:
-        self._screen.run_worker(
-            work, name=name, group=group, exclusive=True, thread=True, exit_on_error=False
-        )
-
-
-def _judge(
-    target: Target,
-    change: Change,
-    settings: Settings,
-    told: Callable[[str], None],
-    given_up: Callable[[], bool],
-) -> Variant:
-    """Judge again on a worker's thread; a worker that is cancelled, as at the end, gives it up."""
-    worker = get_current_worker()
-    return judge_again(target, change, settings, told, lambda: given_up() or worker.is_cancelled)

@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from offline_judge.domain.ages import earlier
 from offline_judge.domain.events import (
     CallFinished,
     EngineStarted,
@@ -15,11 +16,12 @@ from offline_judge.domain.events import (
     UnknownEvent,
     WarningRaised,
 )
+from offline_judge.domain.numbers import count
 from offline_judge_tui.traces.calls import about, call_node
 from offline_judge_tui.traces.found import found_evidence, key_of
 from offline_judge_tui.traces.model import Evidence, Node, Piece
 from offline_judge_tui.traces.verdicts import end_node
-from offline_judge_tui.traces.words import count, earlier, masses, one_line
+from offline_judge_tui.traces.words import masses, one_line
 
 if TYPE_CHECKING:
     from offline_judge.domain.events import AnyEvent

@@ -11,9 +11,10 @@ from offline_judge.domain.events import (
     SampleFinished,
     SampleStarted,
 )
+from offline_judge_tui.text import truth
 from offline_judge_tui.traces.attempt import AttemptTree, Numbered
 from offline_judge_tui.traces.model import Evidence, Node, Piece, Trace
-from offline_judge_tui.traces.words import one_line, truth
+from offline_judge_tui.traces.words import one_line
 
 if TYPE_CHECKING:
     from offline_judge.domain.events import AnyEvent

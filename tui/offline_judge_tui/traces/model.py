@@ -50,6 +50,11 @@ class Node:
     children: list[Node] = field(default_factory=list)
     open: bool = False
 
+    @property
+    def label(self) -> str:
+        """Its line as plain text, as it came."""
+        return "".join(piece.text for piece in self.pieces)
+
     def walk(self) -> Iterator[Node]:
         """Itself and all below it, in the order they stand in the tree."""
         waiting = [self]
@@ -97,6 +102,12 @@ class Evidence:
     relevance: float | None = None
     shown: int | None = None
     cited: bool = False
+
+    @property
+    def known_as(self) -> str:
+        """What a person knows it by: its name in the notes and its title, or its id."""
+        title = self.passage.title or self.passage.id
+        return f"[{self.name}] {title}" if self.name else title
 
 
 @dataclass(frozen=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from offline_judge_tui.text import truth
 from offline_judge_tui.traces.model import Evidence, Node, Piece
-from offline_judge_tui.traces.words import one_line, truth
+from offline_judge_tui.traces.words import one_line
 
 if TYPE_CHECKING:
     from offline_judge.domain.events import SampleFinished
@@ -50,8 +51,8 @@ def _children(
     for name in judgment.citations:
         key = names.get(name, "")
         title = one_line(evidence[key].passage.title) if key else "not in the trace"
-        label = (Piece("★ cites ", "cited"), Piece(f"[{name}] ", "strong"), Piece(title))
-        yield Node("citation", label, event=number, evidence=key)
+        said = (Piece("★ cites ", "cited"), Piece(f"[{name}] ", "strong"), Piece(title))
+        yield Node("citation", said, event=number, evidence=key)
     if judgment.dropped_citations:
         dropped = ", ".join(judgment.dropped_citations)
         told = f"cited but not in the evidence, dropped: {one_line(dropped)}"

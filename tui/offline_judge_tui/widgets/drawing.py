@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.content import Content
 
-from offline_judge_tui.text import visible
+from offline_judge.domain.visible import visible
 
 LONGEST = 100_000
 """Characters of a text that are drawn; more is only counted, since nobody scrolls through it."""

@@ -9,10 +9,11 @@ from textual.containers import VerticalScroll
 from textual.content import Content, Span
 from textual.widgets import Static
 
-from offline_judge_tui.text import visible
+from offline_judge.domain.ages import day, earlier
+from offline_judge.domain.numbers import count
+from offline_judge.domain.visible import visible
 from offline_judge_tui.traces.around import around, shared_words
 from offline_judge_tui.traces.model import Evidence, Trace
-from offline_judge_tui.traces.words import clock, count, earlier
 from offline_judge_tui.widgets.drawing import DIM, LONGEST, line, pairs, whole
 
 _NOTHING = (
@@ -97,14 +98,14 @@ def _facts(one: Evidence) -> list[tuple[str, str]]:
 
 
 def _when(one: Evidence) -> str:
-    searched = f"{clock(one.searched)} UTC, by {one.provider}"
+    searched = f"{day(one.searched)} UTC, by {one.provider}"
     again = ", searched before in this run" if one.reused else ""
     if not one.found_at:
         return f"{searched}{again}"
     age = earlier(one.found_at, one.searched)
     other = " for another query" if one.cached else ""
     old = f" ({age})" if age else ""
-    return f"{clock(one.found_at)} UTC{old}{other}, from the record at {clock(one.searched)}{again}"
+    return f"{day(one.found_at)} UTC{old}{other}, from the record at {day(one.searched)}{again}"
 
 
 def _shown(one: Evidence) -> str:

@@ -9,7 +9,7 @@ from textual.containers import VerticalScroll
 from textual.content import Content
 from textual.widgets import Collapsible, Static
 
-from offline_judge_tui.traces.words import count
+from offline_judge.domain.numbers import count
 from offline_judge_tui.widgets.drawing import DIM, WARN, line, pairs, whole
 
 if TYPE_CHECKING:
@@ -74,11 +74,18 @@ class PromptPane(VerticalScroll):
         texts = [f"[{name}]\n{text}" for name, text in values]
         self.shown = "\n\n".join([*texts, f"[answer]\n{call.text}"])
 
+    def fold(self) -> bool:
+        """Fold or unfold the thinking; false where there is none."""
+        thinking = self.query_one("#prompt-thinking", Collapsible)
+        if thinking.display:
+            thinking.collapsed = not thinking.collapsed
+        return bool(thinking.display)
+
     def _think(self, thinking: str) -> None:
-        fold = self.query_one("#prompt-thinking", Collapsible)
-        fold.display = bool(thinking)
-        fold.title = f"thinking, {count(len(thinking), 'character')}"
-        fold.collapsed = True
+        folded = self.query_one("#prompt-thinking", Collapsible)
+        folded.display = bool(thinking)
+        folded.title = f"thinking, {count(len(thinking), 'character')}"
+        folded.collapsed = True
         self._part("thought").update(whole(thinking))
 
     def _answer(self, answer: str) -> None:

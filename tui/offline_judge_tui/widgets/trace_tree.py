@@ -10,7 +10,7 @@ from rich.text import Text
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
-from offline_judge_tui.text import visible
+from offline_judge.domain.visible import visible
 from offline_judge_tui.traces.model import Node, Piece, Trace
 
 AT_ONCE = 200

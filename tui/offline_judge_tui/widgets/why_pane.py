@@ -12,12 +12,12 @@ from textual.message import Message
 from textual.widgets import Button, OptionList, Static
 from textual.widgets.option_list import Option
 
-from offline_judge_tui.traces.words import truth
+from offline_judge_tui.text import truth
 from offline_judge_tui.widgets.drawing import BAD, DIM, GOOD, WARN, bar, line
 
 if TYPE_CHECKING:
-    from offline_judge.runs.reducer import SampleRow
     from offline_judge_tui.again import Variant
+    from offline_judge_tui.traces.rows import JudgedRow
 
 AS_JUDGED = "as-judged"
 
@@ -81,7 +81,7 @@ class WhyPane(VerticalScroll):
         self.query_one("#why-stop", Button).display = False
         self.query_one("#why-doing", Static).update(line(told, WARN if bad else ""))
 
-    def show(self, row: SampleRow, variants: Sequence[Variant], names: Mapping[str, str]) -> None:
+    def show(self, row: JudgedRow, variants: Sequence[Variant], names: Mapping[str, str]) -> None:
         """List how the sample is judged, as it was first.
 
         Args:
@@ -112,7 +112,7 @@ def changed(one: Variant, names: Mapping[str, str]) -> str:
     return ", ".join(parts) or "as judged"
 
 
-def moved(one: Variant, row: SampleRow) -> str:
+def moved(one: Variant, row: JudgedRow) -> str:
     """How far the probability moved, and whether the verdict turned."""
     if one.probability is None or row.probability is None:
         return ""
@@ -121,7 +121,7 @@ def moved(one: Variant, row: SampleRow) -> str:
     return f"{by:+.2f}{', verdict turned' if turned else ''}".replace("-", "\u2212")
 
 
-def _variant(one: Variant, row: SampleRow, names: Mapping[str, str]) -> Content:
+def _variant(one: Variant, row: JudgedRow, names: Mapping[str, str]) -> Content:
     said = one.reason or (one.outcome if one.outcome != "unfinished" else one.status)
     lines = [
         Content.assemble(
