@@ -28,7 +28,8 @@ WHY = json.dumps({"rationale": "It opened in 1911.", "correct": True, "cites": [
 # With the fact in sight the answer is affirmed, without it denied.
 SCRIPT: dict[str, Any] = {
     "rules": [
-        {"match": "Why\\?", "answers": [f"<think>{THOUGHT}</think>{WHY}"]},
+        {"match": "cites", "answers": [f"<think>{THOUGHT}</think>{WHY}"]},
+        {"match": "Why\\?", "answers": ['{"rationale": "So it is.", "correct": false}']},
         {"match": "", "answers": ["Ostend bridge opening"]},
     ],
     "label_rules": [

@@ -84,7 +84,7 @@ async def test_cited_evidence_is_told_with_source_time_and_what_the_judge_saw(
         assert "corpus:tiny" in facts
         assert "UTC" in facts
         assert "document d1, characters 0-" in facts
-        assert "says the answer     0.90" in facts
+        assert "says the answer  0.90" in facts
         assert screen.query_one(EvidencePane).shown.startswith(FACT)
 
 
@@ -166,6 +166,44 @@ async def test_keys_go_to_neighbours_and_to_disagreements(judged: Judged) -> Non
         assert (await opened(pilot, app, "d")).reading is not None
 
 
+async def test_the_panes_belong_to_the_sample_that_is_shown(judged: Judged) -> None:
+    async with at_sample(judged) as (app, pilot):
+        screen = await opened(pilot, app)
+        pane = screen.query_one(TextPane)
+        # The verdict of the next sample stands on the very same line.
+        pane.show("stale", "stale")
+        await pilot.press("n")
+        await opened(pilot, app, "b")
+        await until(pilot, lambda: pane.shown == "It opened in 1911.")
+
+
+async def test_the_verdict_is_in_sight_at_first(judged: Judged) -> None:
+    async with at_sample(judged, size=(80, 24)) as (app, pilot):
+        await opened(pilot, app)
+        await until(pilot, lambda: any("verdict true 0.90" in line for line in tree_lines(app)))
+
+
+async def test_copying_says_where_it_went_and_has_the_whole_text(judged: Judged) -> None:
+    async with at_sample(judged) as (app, pilot):
+        screen = await opened(pilot, app)
+        await put_cursor(pilot, screen, node(screen, "evidence", "★ [E1]"))
+        await pilot.press("y")
+        await until(pilot, lambda: "sent to the terminal" in told(app))
+        assert screen.reading is not None
+        assert app.clipboard == next(iter(screen.reading.trace.evidence.values())).passage.text
+
+
+async def test_t_unfolds_what_was_thought(judged: Judged) -> None:
+    async with at_sample(judged) as (app, pilot):
+        screen = await opened(pilot, app)
+        await pilot.press("t")
+        await until(pilot, lambda: "Nothing was thought" in told(app))
+        await put_cursor(pilot, screen, node(screen, "call", "reflection.rationale"))
+        await until(pilot, lambda: screen.query_one(PromptPane).shown)
+        await pilot.press("t")
+        assert not screen.query_one("#prompt-thinking", Collapsible).collapsed
+
+
 async def test_an_event_of_a_newer_program_is_shown_as_it_was_recorded(judged: Judged) -> None:
     judged.append(
         {"event": "dreamt", "sample_id": "a", "of": "sheep"},
@@ -183,7 +221,7 @@ async def test_a_run_that_was_deleted_is_a_message(judged: Judged) -> None:
     async with at_sample(judged) as (app, pilot):
         await opened(pilot, app)
         shutil.rmtree(judged.settings.runs_path / judged.run_id)
-        await pilot.press("r")
+        await pilot.press("f5")
         await until(pilot, lambda: app.screen.has_class("-failed"))
         assert judged.run_id in text(app, "#sample-problem")
         assert not app.screen.query_one("#sample-body").display

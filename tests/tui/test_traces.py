@@ -87,7 +87,7 @@ def test_a_passage_belongs_to_the_round_that_noted_it() -> None:
 
 
 def test_what_the_judge_was_shown_is_told_only_where_the_trace_tells() -> None:
-    cut, other = passage(0, 48, "p"), passage(30, 66, "q")
+    cut, other = passage(0, 48, "p"), passage(30, 65, "q")
     events = (
         START,
         searched(1, cut, other),
@@ -108,15 +108,15 @@ def test_a_search_answered_from_the_record_tells_how_old_its_answer_is() -> None
 
 
 def test_passages_of_one_document_surround_each_other_and_gaps_are_told() -> None:
-    middle, start, end = found(30, 48), found(0, 29), found(52, 66)
+    middle, start, end = found(30, 48), found(0, 29), found(52, 65)
     beside = around(middle, [middle, start, end])
     assert beside.before == f"{DOCUMENT[:29]}\n[… 1 characters that the trace does not hold …]\n"
-    assert beside.behind == f"\n[… 4 characters that the trace does not hold …]\n{DOCUMENT[52:66]}"
+    assert beside.behind == f"\n[… 4 characters that the trace does not hold …]\n{DOCUMENT[52:65]}"
 
 
 def test_overlapping_passages_are_joined_once() -> None:
     middle = found(20, 50)
-    beside = around(middle, [found(0, 25), middle, found(40, 66), found(45, 60)])
+    beside = around(middle, [found(0, 25), middle, found(40, 65), found(45, 60)])
     assert beside.before + middle.passage.text + beside.behind == DOCUMENT
 
 

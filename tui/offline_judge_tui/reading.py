@@ -63,14 +63,12 @@ def read_prompt(
 ) -> PromptText:
     """Make the prompt of a call again; what hinders that is part of the answer."""
     from offline_judge import api
-    from offline_judge.errors import OfflineJudgeError, UnscoredError
+    from offline_judge.errors import OfflineJudgeError
 
     try:
         sent = api.call_prompt(run_id, events, number, settings)
     except OfflineJudgeError as error:
         return PromptText(number, problem=str(error))
-    except UnscoredError as error:
-        return PromptText(number, problem=error.detail)
     return PromptText(number, sent.messages, sent.thinking, sent.answer)
 
 

@@ -76,7 +76,7 @@ class OwnPassageScreen(ModalScreen[Change | None]):
         with Vertical(classes="dialog"):
             yield Label("Judge again with a passage of your own", markup=False)
             yield Static(whole(self._problem).stylize(WARN), id="own-problem", markup=False)
-            yield TextArea(draft.text, id="own-text", compact=True)
+            yield TextArea(draft.text, id="own-text", compact=True, placeholder="The passage")
             yield Input(draft.title, "Title", id="own-title", compact=True)
             yield Input(draft.url, "Address", id="own-url", compact=True)
             yield Input(draft.date, "Date, such as 2025-03-14", id="own-date", compact=True)

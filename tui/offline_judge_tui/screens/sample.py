@@ -135,7 +135,9 @@ class SampleScreen(Desk):
     def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Node]) -> None:
         """Show what the cursor stands on."""
         node = event.node.data
-        if node is None or self.reading is None:
+        # What was posted before another sample came is of no use any more.
+        at = self.query_one(TraceTree).cursor_node
+        if node is None or self.reading is None or event.node is not at:
             return
         pane = {"call": "prompt", "evidence": "evidence", "citation": "evidence"}.get(node.kind)
         if node.kind == "call":

@@ -32,6 +32,7 @@ class TraceTree(Tree[Node]):
     DEFAULT_CSS = """
     TraceTree {
         padding: 0 1;
+        overflow-x: hidden;
         & > .trace--dim { color: $text-muted; }
         & > .trace--strong { text-style: bold; }
         & > .trace--good { color: $text-success; text-style: bold; }
@@ -52,6 +53,8 @@ class TraceTree(Tree[Node]):
         """Show another trace, from its beginning."""
         self._trace = trace
         self._made.clear()
+        # Else a cursor that comes to stand on the same line again would not be told of.
+        self.unselect()
         self.clear()
         self.root.data = trace.root
         self._make(self.root, AT_ONCE)
@@ -73,6 +76,8 @@ class TraceTree(Tree[Node]):
         if at is self.root or self.last_line < 0:
             return
         self.move_cursor(at)
+        # Once more when the tree has got its height, which it may not have yet.
+        self.call_after_refresh(self.scroll_to_node, at, False)
 
     @property
     def current(self) -> Node | None:

@@ -33,8 +33,7 @@ class WhyPane(VerticalScroll):
     DEFAULT_CSS = """
     WhyPane {
         padding: 0 1;
-        & > #why-help { color: $text-muted; margin: 0 0 1 0; }
-        & > #why-chosen { margin: 0 0 1 0; }
+        & > #why-help { color: $text-muted; margin: 1 0 0 0; }
         & > #why-buttons { height: auto; margin: 0 0 1 0; }
         & > #why-buttons > Button { margin: 0 1 0 0; }
         & > OptionList { border: none; padding: 0; height: auto; max-height: 12; }
@@ -50,7 +49,6 @@ class WhyPane(VerticalScroll):
 
     def compose(self) -> ComposeResult:
         """What can be done, what is being done, and what came of it."""
-        yield Static(_HELP, id="why-help", markup=False)
         yield Static(id="why-chosen", markup=False)
         with Horizontal(id="why-buttons"):
             yield Button("Without it", id="why-without", compact=True)
@@ -58,6 +56,7 @@ class WhyPane(VerticalScroll):
             yield Button("Stop", id="why-stop", compact=True)
         yield Static(id="why-doing", markup=False)
         yield OptionList(id="why-variants", compact=True)
+        yield Static(_HELP, id="why-help", markup=False)
 
     def on_mount(self) -> None:
         """Nothing is judged again yet."""
