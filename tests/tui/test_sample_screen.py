@@ -181,6 +181,7 @@ async def test_the_verdict_is_in_sight_at_first(judged: Judged) -> None:
     async with at_sample(judged, size=(80, 24)) as (app, pilot):
         await opened(pilot, app)
         await until(pilot, lambda: any("verdict true 0.90" in line for line in tree_lines(app)))
+        assert any("★ cites [E1]" in line for line in tree_lines(app))
 
 
 async def test_copying_says_where_it_went_and_has_the_whole_text(judged: Judged) -> None:

@@ -173,7 +173,7 @@ class HomeScreen(Filtering):
             Content(f"{told}, {live} running" + ("" if self._read else ", reading …"))
         )
         if self._read:
-            self.run_worker(self._welcome(empty=not rows), name="welcome", exclusive=True)
+            self.call_later(self._welcome, empty=not rows)
 
     async def _welcome(self, *, empty: bool) -> None:
         """Show newcomers what to do, in place of an empty table."""

@@ -145,7 +145,7 @@ class SampleScreen(Desk):
         if node.evidence:
             self._choose(self.reading.trace.evidence.get(node.evidence))
         if pane is None:
-            self.query_one(TextPane).show(node.title, node.text or node.label)
+            self.query_one(TextPane).show(node.title if node.text else "", node.text or node.label)
         # Whoever looks for reasons goes through the tree to choose evidence.
         if self._panes.active != "tab-why":
             self._panes.active = f"tab-{pane or 'text'}"

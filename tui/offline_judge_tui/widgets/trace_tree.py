@@ -7,6 +7,7 @@ from typing import ClassVar
 from rich.cells import cell_len
 from rich.style import Style
 from rich.text import Text
+from textual.geometry import Region
 from textual.widgets import Tree
 from textual.widgets.tree import TreeNode
 
@@ -76,8 +77,8 @@ class TraceTree(Tree[Node]):
         if at is self.root or self.last_line < 0:
             return
         self.move_cursor(at)
-        # Once more when the tree has got its height, which it may not have yet.
-        self.call_after_refresh(self.scroll_to_node, at, False)
+        # When the tree has got its height, which it may not have yet.
+        self.call_after_refresh(self._bring, at)
 
     @property
     def current(self) -> Node | None:
@@ -120,6 +121,12 @@ class TraceTree(Tree[Node]):
         self._make(parent, first + AT_ONCE)
         if self.last_line >= 0:
             self.move_cursor(parent.children[first])
+
+    def _bring(self, at: TreeNode[Node]) -> None:
+        """Scroll to a node and as much of what is open under it as there is room for."""
+        lines = 1 + (len(at.children) if at.is_expanded else 0)
+        region = Region(0, at.line, 1, max(1, min(lines, self.size.height)))
+        self.scroll_to_region(region, animate=False, force=True, x_axis=False)
 
     def _make(self, at: TreeNode[Node], upto: int) -> None:
         """Make the children of a node up to a number, and a line for those that are left."""
