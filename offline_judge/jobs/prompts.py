@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from offline_judge.domain.events import AnyEvent, CallFinished
 from offline_judge.domain.message import Message, SentPrompt
-from offline_judge.errors import StorageError, TemplateError, TraceError
+from offline_judge.errors import StorageError, TemplateError, TraceError, UnscoredError
 from offline_judge.judge.calls import hash_messages, spoken
 from offline_judge.prompting.library import rerender
 from offline_judge.prompting.thinking import split_thinking
@@ -33,7 +33,10 @@ def sent_prompt(directory: RunDirectory, events: Sequence[AnyEvent], number: int
         for event in events[: number + 1]
         if isinstance(event, CallFinished)
     }
-    thinking, answer = split_thinking(call.text)
+    try:
+        thinking, answer = split_thinking(call.text)
+    except UnscoredError:
+        thinking, answer = call.text, ""  # it was cut off while it thought
     messages = _messages(directory, call, earlier)
     return SentPrompt(messages=messages, thinking=thinking, answer=answer)
 

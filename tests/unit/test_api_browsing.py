@@ -145,6 +145,20 @@ def test_a_prompt_that_the_trace_does_not_hold_whole_is_said_to_be_none(
         api.call_prompt(run_id, events, number, settings)
 
 
+def test_the_prompt_of_an_answer_that_was_cut_in_its_thinking_is_shown_too(
+    settings: Settings, tmp_path: Path
+) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"rules": [{"match": "", "answers": ["<think>so many things"]}]}))
+    settings = replace(settings, judge=f"scripted:{script}")
+    run = api.run(direct(write_data(tmp_path / "d.jsonl", 1)), settings).manifest.run_id
+    events = api.show(run, "s0", settings).events
+    number = next(n for n, e in enumerate(events) if isinstance(e, CallFinished) and e.text)
+    prompt = api.call_prompt(run, events, number, settings)
+    assert len(prompt.messages) > 1
+    assert (prompt.thinking, prompt.answer) == ("<think>so many things", "")
+
+
 def test_a_preview_names_what_is_wrong_and_refuses_nothing(tmp_path: Path) -> None:
     data = write_data(tmp_path / "d.jsonl", 5, s1={"response": ""}, s3={"label": "maybe"})
     found = api.preview(direct(data), rows=2)

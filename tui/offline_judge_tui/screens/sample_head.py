@@ -1,0 +1,74 @@
+"""The head of the sample screen: which sample, how it was judged, and what is wrong with it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from textual.content import Content
+
+from offline_judge_tui.text import truth
+from offline_judge_tui.widgets.drawing import BAD, DIM, GOOD, WARN, line
+
+if TYPE_CHECKING:
+    from offline_judge.domain.run import Parent
+    from offline_judge.errors import OfflineJudgeError
+    from offline_judge_tui.reading import Reading
+    from offline_judge_tui.traces.rows import JudgedRow
+
+
+def head(reading: Reading) -> Content:
+    """Two lines of any sample, three of one that was judged again."""
+    view, manifest = reading.view, reading.manifest
+    where = f"  run {manifest.run_id}, {manifest.method}, {manifest.judge.name}"
+    lines = [
+        Content.assemble(("sample ", DIM), line(view.sample.id, "bold"), line(where, DIM)),
+        _verdict(view.row),
+    ]
+    if view.parent is not None:
+        lines.append(_derived(view.parent, view.before))
+    return Content("\n").join(lines)
+
+
+def problem(error: OfflineJudgeError) -> Content:
+    """What went wrong: message, place and remedy, a line each."""
+    told = [line(error.message, WARN)]
+    told += [Content.assemble(("at ", DIM), line(error.where))] if error.where else []
+    told += [line(error.remedy)] if error.remedy else []
+    return Content("\n").join(told)
+
+
+def _verdict(row: JudgedRow) -> Content:
+    if row.verdict is None or row.probability is None:
+        said = dict.fromkeys(part for part in (str(row.outcome), row.reason, row.detail) if part)
+        return line(": ".join(said), WARN)
+    parts = [
+        Content.assemble(
+            ("verdict ", DIM),
+            (truth(row.verdict), f"bold {GOOD if row.verdict else BAD}"),
+            f" {row.probability:.2f} of true",
+        )
+    ]
+    if row.label is not None:
+        agrees = row.label == row.verdict
+        sign = "= agrees" if agrees else "≠ disagrees"
+        parts.append(
+            Content.assemble(
+                ("  label ", DIM), truth(row.label), (f"  {sign}", "" if agrees else WARN)
+            )
+        )
+    if row.calibrated_verdict is not None:
+        parts.append(Content.assemble(("  calibrated ", DIM), truth(row.calibrated_verdict)))
+    return Content("").join(parts)
+
+
+def _derived(parent: Parent, before: JudgedRow | None) -> Content:
+    changes = [f"with {passage}" for passage in parent.passages]
+    changes += [f"without {passage}" for passage in parent.without]
+    if before is None:
+        was = "its verdict there cannot be read any more"
+    elif before.probability is None:
+        was = f"{before.outcome} there"
+    else:
+        was = f"{truth(before.verdict)} {before.probability:.2f} there"
+    told = f"{parent.run_id}, {', '.join(changes)}; {was}"
+    return Content.assemble(("judged again from ", DIM), line(told))
