@@ -134,6 +134,7 @@ async def test_the_command_is_copied_and_written_to_a_file(
         await pilot.click("#write")
         await until(pilot, lambda: "exists already" in screen_text(pilot))
         app.screen.query_one("#path", Input).value = str(path)
-        await pilot.click("#write")
+        app.screen.query_one("#path", Input).focus()
+        await pilot.press("enter")
         await until(pilot, path.exists)
         assert path.read_text() == app.clipboard

@@ -38,7 +38,9 @@ pytest_plugins = ("ui_fixtures",)
 
 def slow(place: Place) -> Settings:
     """A judge that writes slowly enough to be watched, and whose verdicts differ."""
-    rules = [{"match": "", "answers": ["The harbour bridge of Ostend is of 1911. It is right."]}]
+    told = "The harbour bridge of Ostend is of 1911. It is right."
+    answer = json.dumps({"rationale": told, "correct": True})
+    rules = [{"match": "", "answers": [answer]}]
     return place.settings(judge=place.script(latency_s=0.05, rules=rules), cache=False)
 
 

@@ -20,9 +20,9 @@ def place(tmp_path: Path, isolated_dirs: Dirs, monkeypatch: pytest.MonkeyPatch) 
     # Runs that are started apart must find the program, installed or not.
     monkeypatch.setenv("PYTHONPATH", str(Path(str(offline_judge.__file__)).parents[1]))
     found = Place(tmp_path)
+    settings = found.settings()
     yield found
     # What a test has started apart ends with it.
-    settings = found.settings()
     for run in api.run_listings(settings):
         if run.status == "running":
             api.cancel(run.id, settings)

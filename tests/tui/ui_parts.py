@@ -19,7 +19,7 @@ from textual.widgets import Static
 from offline_judge import api
 from offline_judge.settings import Settings, load_settings
 
-PATIENCE_S = 15.0
+PATIENCE_S = 30.0
 HOSTILE = "[b]bold[/b] \x1b[31mred\x1b[0m \x1b]8;;http://x\x07link 日本語 👩‍👩‍👧 שלום\u202e"
 
 
