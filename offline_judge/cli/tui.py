@@ -29,7 +29,7 @@ def on_terminal() -> bool:
 
 
 def open_ui(session: Session, run_id: str = "") -> None:
-    """Run the UI until the user leaves it.
+    """Run the UI until the user leaves it, and end with its code.
 
     Raises:
         SettingsError: a setting or the section of keys cannot be used.
@@ -38,4 +38,6 @@ def open_ui(session: Session, run_id: str = "") -> None:
 
     from offline_judge.settings import load_keys
 
-    start(session.settings(), run_id, load_keys())
+    code = start(session.settings(), run_id, load_keys())
+    if code:
+        click.get_current_context().exit(code)

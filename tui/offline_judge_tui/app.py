@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import signal
+import threading
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import App, SystemCommand
@@ -49,6 +53,7 @@ class OfflineJudgeApp(App[None]):
         self._wanted_keys = dict(wanted_keys or {})
         self._keys = keys.usable(self._wanted_keys)
         self._copies: Copies | None = None
+        self._begun: list[str] = []
 
     @property
     def copies(self) -> Copies:
@@ -67,9 +72,65 @@ class OfflineJudgeApp(App[None]):
         self.set_keymap(self._keys)
         for problem in keys.problems(self._wanted_keys):
             self.notify(problem, title="Section [keys]", severity="warning", markup=False)
+        self._hear_signals()
         self.open("home")
         if self._run:
             self.open("run", run_id=self._run)
+
+    def begun(self, run_id: str) -> None:
+        """Remember a run that was begun from here, so that leaving asks what becomes of it."""
+        self._begun.append(run_id)
+
+    async def action_quit(self) -> None:
+        """Leave; where runs go on that were begun from here, ask what becomes of them."""
+        live = self._live_runs()
+        if not live:
+            self.exit()
+            return
+        from offline_judge_tui.screens.leaving import Leaving
+
+        self.push_screen(Leaving(live), lambda cancels: self._leave(live, cancels=cancels))
+
+    def _live_runs(self) -> list[str]:
+        if not self._begun:
+            return []
+        from offline_judge import api
+        from offline_judge.errors import OfflineJudgeError
+
+        live = []
+        for run_id in dict.fromkeys(self._begun):
+            # One that was deleted does not go on.
+            with suppress(OfflineJudgeError):
+                if api.run_holder(run_id, self.settings):
+                    live.append(run_id)
+        return live
+
+    def _leave(self, live: list[str], *, cancels: bool | None) -> None:
+        """Exit, and cancel what goes on where that is wished; None stays."""
+        if cancels is None:
+            return
+        from offline_judge import api
+        from offline_judge.errors import OfflineJudgeError
+
+        for run_id in live if cancels else ():
+            # What has ended meanwhile needs no cancelling.
+            with suppress(OfflineJudgeError):
+                api.cancel(run_id, self.settings)
+        self.exit()
+
+    def _hear_signals(self) -> None:
+        """Leave in good order, the terminal as it was, when told to end from outside."""
+        if threading.current_thread() is not threading.main_thread():
+            return
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self.exit, None, 128 + number)
+
+    def on_unmount(self) -> None:
+        """Signals are somebody else's again."""
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                asyncio.get_running_loop().remove_signal_handler(number)
 
     def keys_of(self, name: str) -> list[str]:
         """The keys that are set now for a name of the table of keys."""
@@ -127,6 +188,8 @@ class OfflineJudgeApp(App[None]):
             self.open(name)
 
 
-def start(settings: Settings, run: str = "", wanted_keys: Mapping[str, str] | None = None) -> None:
-    """Run the UI until the user leaves it."""
-    OfflineJudgeApp(settings, run, wanted_keys).run()
+def start(settings: Settings, run: str = "", wanted_keys: Mapping[str, str] | None = None) -> int:
+    """Run the UI until the user leaves it; returns the exit code."""
+    app = OfflineJudgeApp(settings, run, wanted_keys)
+    app.run()
+    return app.return_code or 0

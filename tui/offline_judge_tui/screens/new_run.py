@@ -165,6 +165,7 @@ class NewRunScreen(Desk):
         if not run_id:
             self.warn("The run cannot begin yet; what is wrong stands beside the form.")
             return
+        self.home.begun(run_id)
         self.app.pop_screen()
         self.home.open("run", run_id=run_id)
 

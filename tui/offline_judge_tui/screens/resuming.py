@@ -22,5 +22,9 @@ def resume(screen: Desk, run_id: str, then: Callable[[], None]) -> None:
 
         api.start_resume(run_id, settings, waiting=lambda _said: not job.stopped)
 
+    def done(_nothing: None) -> None:
+        screen.home.begun(run_id)
+        then()
+
     screen.say(f"Taking up run {run_id} …")
-    screen.have_done(f"resuming {run_id}", work, lambda _nothing: then())
+    screen.have_done(f"resuming {run_id}", work, done)
