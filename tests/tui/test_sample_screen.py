@@ -61,11 +61,11 @@ async def test_the_tree_tells_query_results_reflection_and_verdict_in_order(judg
 
 
 async def test_no_text_of_a_trace_is_obeyed(judged: Judged) -> None:
-    async with at_sample(judged) as (app, pilot):
+    async with at_sample(judged, size=(200, 45)) as (app, pilot):
         screen = await opened(pilot, app)
         await put_cursor(pilot, screen, node(screen, "text", "question"))
         (line,) = [line for line in tree_lines(app) if "question" in line]
-        assert "open? [red]loud[/red]" in line
+        assert "open? [red]loud[/red] ␛[2J\\u202e" in line
         assert "[red]loud[/red] ␛[2J\\u202e" in text(app, "#text-body")
         await put_cursor(pilot, screen, node(screen, "evidence", "★ [E1]"))
         assert "[red]loud[/red] ␛[2J\\u202e" in text(app, "#evidence-passage")

@@ -23,7 +23,7 @@ from sample_parts import (
     until,
 )
 from textual.pilot import Pilot
-from textual.widgets import Button, Input, OptionList, TextArea
+from textual.widgets import Button, Input, OptionList, TabbedContent, TextArea
 
 from offline_judge import api
 
@@ -67,6 +67,19 @@ async def test_without_a_piece_of_evidence_the_probability_moves(judged: Judged)
         assert "without [E1] Ostend bridge" in listed(app)[1]
         assert "0.25 of true" in text(app, "#why-doing")
     assert judged.content() == before
+
+
+async def test_evidence_is_chosen_in_the_tree_while_the_reasons_stay_in_sight(
+    judged: Judged,
+) -> None:
+    async with at_sample(judged) as (app, pilot):
+        screen = await opened(pilot, app)
+        await pilot.press("w")
+        assert screen.query_one("#why-without", Button).disabled
+        await put_cursor(pilot, screen, node(screen, "evidence", "★ [E1]"))
+        assert screen.query_one(TabbedContent).active == "tab-why"
+        assert "[E1] Ostend bridge" in text(app, "#why-chosen")
+        assert not screen.query_one("#why-without", Button).disabled
 
 
 async def test_a_derived_run_opens_and_names_what_it_comes_from(judged: Judged) -> None:
