@@ -62,10 +62,10 @@ async def test_without_runs_it_leaves_at_once(place: Place, settings: Settings) 
 class Terminal:
     """The program on a terminal of its own."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(self, *arguments: str, program: tuple[str, ...] = ("-m", "offline_judge")) -> None:
         self.mine, theirs = pty.openpty()
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "offline_judge", *arguments],
+            [sys.executable, *program, *arguments],
             stdin=theirs,
             stdout=theirs,
             stderr=theirs,
@@ -114,22 +114,23 @@ def test_a_signal_leaves_the_terminal_as_it_was(
 
 
 def test_a_fault_of_the_ui_leaves_the_terminal_as_it_was_and_ends_with_1(
-    place: Place, settings: Settings, monkeypatch: pytest.MonkeyPatch
+    place: Place, settings: Settings
 ) -> None:
     place.run(settings)
-    broken = place.path / "sitecustomize.py"
+    broken = place.path / "broken.py"
     broken.write_text(
         "import offline_judge_tui.screens.home as home\n"
+        "from offline_judge.cli.main import main\n"
         "def fault(self): raise RuntimeError('a fault')\n"
         "home.HomeScreen.action_new = fault\n"
+        "main(['tui'])\n"
     )
-    monkeypatch.setenv("PYTHONPATH", str(place.path))
-    terminal = Terminal("tui")
+    terminal = Terminal(program=(str(broken),))
     terminal.read_until(b"data.jsonl")
     os.write(terminal.mine, b"n")
-    code = terminal.end()
+    assert terminal.end() == 1
+    assert b"a fault" in terminal.said
     assert terminal.said.rindex(NORMAL) > terminal.said.rindex(ALTERNATE)
-    assert code in (0, 1)
 
 
 def test_q_ends_it_with_0(place: Place, settings: Settings) -> None:
