@@ -1,5 +1,6 @@
 """The import contracts name every room, and they bite."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -22,8 +23,9 @@ def _contracts() -> list[dict[str, Any]]:
     return contracts
 
 
-def _contract(kind: str) -> dict[str, Any]:
-    (contract,) = [c for c in _contracts() if c["type"] == kind]
+def _contract(kind: str, source: str = "") -> dict[str, Any]:
+    found = [c for c in _contracts() if c["type"] == kind]
+    (contract,) = [c for c in found if not source or c["source_modules"] == [source]]
     return contract
 
 
@@ -40,8 +42,15 @@ def test_every_room_has_its_layer() -> None:
 
 
 def test_the_command_line_is_kept_from_every_other_room() -> None:
-    forbidden = {name.split(".")[1] for name in _contract("forbidden")["forbidden_modules"]}
+    contract = _contract("forbidden", "offline_judge.cli")
+    forbidden = {name.split(".")[1] for name in contract["forbidden_modules"]}
     assert _rooms(PACKAGE) - OPEN_TO_CLI == forbidden
+
+
+def test_the_terminal_ui_is_kept_from_what_the_command_line_is_kept_from() -> None:
+    contract = _contract("forbidden", "offline_judge_tui")
+    forbidden = {name.split(".")[1] for name in contract["forbidden_modules"]}
+    assert _rooms(PACKAGE) - OPEN_TO_CLI | {"cli"} == forbidden
 
 
 def test_every_family_of_methods_is_independent() -> None:
@@ -54,6 +63,7 @@ def test_every_family_of_methods_is_independent() -> None:
 @pytest.mark.parametrize(
     ("room", "offence"),
     [
+        ("../tui/offline_judge_tui/app.py", "import offline_judge.runs.store"),
         ("errors.py", "import offline_judge.settings"),
         ("cli/main.py", "import offline_judge.registry"),
         ("methods/direct/method.py", "import offline_judge.methods.sage.method"),
@@ -63,9 +73,13 @@ def test_every_family_of_methods_is_independent() -> None:
 def test_an_offence_is_found(tmp_path: Path, room: str, offence: str) -> None:
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(PACKAGE, tmp_path / "offline_judge", ignore=ignored)
+    shutil.copytree(ROOT / "tui", tmp_path / "tui", ignore=ignored)
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     with (tmp_path / "offline_judge" / room).open("a") as file:
         file.write(f"\n{offence}\n")
     command = [str(Path(sys.executable).parent / "lint-imports"), "--no-cache"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    env = {**os.environ, "PYTHONPATH": f"{tmp_path}:{tmp_path / 'tui'}"}
+    done = subprocess.run(
+        command, cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 1, done.stdout + done.stderr

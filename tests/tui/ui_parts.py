@@ -69,9 +69,11 @@ def ended(run_id: str, settings: Settings) -> api.RunView:
     return api.load_run(run_id, settings)
 
 
-async def until(pilot: Pilot[None], what: Callable[[], bool]) -> None:
+async def until(
+    pilot: Pilot[None], what: Callable[[], bool], *, patience_s: float = PATIENCE_S
+) -> None:
     """Let the application work until something is so."""
-    deadline = time.monotonic() + PATIENCE_S
+    deadline = time.monotonic() + patience_s
     while not what():
         assert time.monotonic() < deadline, screen_text(pilot)
         await pilot.pause()
