@@ -13,7 +13,8 @@ from offline_judge.errors import (
     StorageError,
     UsageError,
 )
-from offline_judge.metrics.agreement import agreement
+from offline_judge.metrics.agreement import accuracy_of, kappa_of
+from offline_judge.metrics.bootstrap import Undefined
 from offline_judge.runs.control_client import ControlClient
 from offline_judge.runs.index_rows import RunBrief
 from offline_judge.runs.reader import trace_files
@@ -121,9 +122,8 @@ def listed_run(directory: RunDirectory, *, quick: bool = False) -> Listed:
 
 
 def _agreement(brief: RunBrief) -> Agreement | None:
-    scored = [(label, verdict) for label, verdict in brief.readings if verdict is not None]
-    return agreement(
-        [label for label, _ in scored],
-        [verdict for _, verdict in scored],
-        len(brief.readings) - len(scored),
-    )
+    right, chance_corrected = accuracy_of(*brief.cells), kappa_of(*brief.cells)
+    if isinstance(right, Undefined):
+        return None
+    kappa = None if isinstance(chance_corrected, Undefined) else chance_corrected
+    return Agreement(n=sum(brief.cells), accuracy=right, kappa=kappa, unscored=brief.unscored)

@@ -78,6 +78,12 @@ def accuracy(rows: Sequence[Row]) -> float | Undefined:
     return sum(row[0] == row[1] for row in rows) / len(rows)
 
 
+def accuracy_of(both: int, judge_only: int, people_only: int, neither: int) -> float | Undefined:
+    """Accuracy of the four counts of samples called correct by whom."""
+    n = both + judge_only + people_only + neither
+    return (both + neither) / n if n else NO_ROWS
+
+
 def kappa(rows: Sequence[Row]) -> float | Undefined:
     """Cohen's kappa: (p_o - p_e) / (1 - p_e) (Cohen, "A coefficient of agreement", 1960)."""
     return kappa_of(*_cells(rows))

@@ -17,10 +17,12 @@ from offline_judge.runs.index_rows import (
     VERSION,
     Intake,
     RunBrief,
+    RunMaterial,
     Span,
     brief,
     log,
     make_tables,
+    material,
     neighbour,
     page,
     spans_of,
@@ -121,6 +123,10 @@ class RunIndex:
     def brief(self) -> RunBrief:
         """Where the run stands; raises as `page`."""
         return self._ask(brief)
+
+    def material(self) -> RunMaterial:
+        """What figures of the run are made of; raises as `page`."""
+        return self._ask(material)
 
     def behind(self) -> int:
         """Bytes of the traces that are not taken in yet, without taking them in.

@@ -10,8 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from offline_judge.domain.scores import Interval
-from offline_judge.metrics.agreement import Row, accuracy, kappa
-from offline_judge.metrics.bootstrap import Undefined, bootstrap, paired_difference
+from offline_judge.metrics.agreement import Row, accuracy, accuracy_of, kappa, kappa_of
+from offline_judge.metrics.bootstrap import (
+    Undefined,
+    bootstrap,
+    bootstrap_counts,
+    paired_difference,
+)
 
 GROUPS = st.lists(
     st.lists(st.builds(Row, st.booleans(), st.booleans()), min_size=1, max_size=4),
@@ -143,3 +148,35 @@ def test_nan_is_a_fault_and_not_a_figure() -> None:
 def test_numbers_out_of_range_are_refused(n: int, level: float) -> None:
     with pytest.raises(ValueError, match="resamples at level"):
         bootstrap(mean, [[1.0], [2.0]], n=n, level=level)
+
+
+def test_a_figure_of_sums_has_the_interval_of_a_figure_of_rows() -> None:
+    generator = Random(3)
+    sizes = [generator.randint(0, 4) for _ in range(60)]
+    groups = [
+        [Row(generator.random() < 0.6, generator.random() < 0.5) for _ in range(size)]
+        for size in sizes
+    ]
+    cells = {(True, True): 0, (False, True): 1, (True, False): 2, (False, False): 3}
+    counts = []
+    for group in groups:
+        counted = [0, 0, 0, 0]
+        for row in group:
+            counted[cells[row.label, row.verdict]] += 1
+        counts.append(counted)
+    for of_rows, of_sums in ((kappa, kappa_of), (accuracy, accuracy_of)):
+        whole = bootstrap(of_rows, groups, n=2000)
+        fast = bootstrap_counts(of_sums, counts, n=2000)
+        assert fast.value == whole.value
+        assert (fast.n, fast.groups) == (whole.n, whole.groups)
+        assert fast.low == pytest.approx(whole.low, abs=0.02)
+        assert fast.high == pytest.approx(whole.high, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "counts", [[], [[0, 0, 0, 0]], [[1, 0, 0, 1]], [[2, 0, 0, 0], [3, 0, 0, 0]]]
+)
+def test_a_figure_of_sums_says_why_there_is_none(counts: list[list[int]]) -> None:
+    found = bootstrap_counts(kappa_of, counts, n=10)
+    assert found.low is None
+    assert found.reason
