@@ -113,6 +113,14 @@ def test_a_signal_leaves_the_terminal_as_it_was(
     assert terminal.said.rindex(NORMAL) > terminal.said.rindex(ALTERNATE)
 
 
+def test_it_ends_when_its_terminal_has_gone(place: Place, settings: Settings) -> None:
+    place.run(settings)
+    terminal = Terminal()
+    terminal.read_until(b"data.jsonl")
+    os.close(terminal.mine)
+    assert terminal.process.wait(PATIENCE_S) == 129
+
+
 def test_a_fault_of_the_ui_leaves_the_terminal_as_it_was_and_ends_with_1(
     place: Place, settings: Settings
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import select
 import signal
 import threading
 from collections.abc import Iterable, Mapping
@@ -20,6 +21,10 @@ from offline_judge_tui.theme import CSS, DARK, LIGHT
 if TYPE_CHECKING:
     from offline_judge.settings import Settings
     from offline_judge_tui.copying import Copies
+
+
+_LOOK_S = 2.0
+"""Seconds between two looks whether the terminal is still there."""
 
 
 class OfflineJudgeApp(App[None]):
@@ -125,6 +130,15 @@ class OfflineJudgeApp(App[None]):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self.exit, None, 128 + number)
+        if not self.is_headless:
+            self.set_interval(_LOOK_S, self._see_the_terminal)
+
+    def _see_the_terminal(self) -> None:
+        """Leave where the terminal has gone without a signal: there is nobody to paint for."""
+        poll = select.poll()
+        poll.register(0, 0)
+        if any(state & (select.POLLHUP | select.POLLERR) for _, state in poll.poll(0)):
+            self.exit(return_code=128 + signal.SIGHUP)
 
     def on_unmount(self) -> None:
         """Signals are somebody else's again."""

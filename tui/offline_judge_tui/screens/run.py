@@ -36,6 +36,8 @@ _OUTCOMES = ("", "scored", "unscored", "error", "cancelled", UNFINISHED)
 _LOOK_S = 0.1
 _ROWS_S = 1.0
 """Seconds between two readings of the rows while they change."""
+_DRAWN = 5000
+"""Samples up to which figures are drawn unasked."""
 _PANES = ("now", "log", "charts", "about")
 
 
@@ -149,7 +151,9 @@ class RunScreen(Filtering):
         else:
             self._state.end()
             if first and not self._chose:
-                self._show_pane("charts" if run.agreement is not None else "log")
+                # Of a large run they take a while, and are asked for.
+                drawn = run.agreement is not None and run.finished <= _DRAWN
+                self._show_pane("charts" if drawn else "log")
 
     def _cannot_open(self, error: Any) -> None:
         self.query_one(RunHead).say(str(error))
