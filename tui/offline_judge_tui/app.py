@@ -53,6 +53,9 @@ class OfflineJudgeApp(App[None]):
         self, settings: Settings, run: str = "", wanted_keys: Mapping[str, str] | None = None
     ) -> None:
         super().__init__()
+        for theme in (DARK, LIGHT):
+            self.register_theme(theme)
+        self.theme = DARK.name
         self.settings = settings
         self._run = run
         self._wanted_keys = dict(wanted_keys or {})
@@ -70,17 +73,18 @@ class OfflineJudgeApp(App[None]):
         return self._copies
 
     def on_mount(self) -> None:
-        """Show the first screen."""
-        for theme in (DARK, LIGHT):
-            self.register_theme(theme)
-        self.theme = DARK.name
+        """Take up the user's keys, and open the run that was named."""
         self.set_keymap(self._keys)
         for problem in keys.problems(self._wanted_keys):
             self.notify(problem, title="Section [keys]", severity="warning", markup=False)
         self._hear_signals()
-        self.open("home")
         if self._run:
             self.open("run", run_id=self._run)
+
+    def get_default_screen(self) -> Screen[Any]:
+        """The first screen is the list of runs: one less is made before the first paint."""
+        screen: Screen[Any] = SCREENS["home"].make()
+        return screen
 
     def begun(self, run_id: str) -> None:
         """Remember a run that was begun from here, so that leaving asks what becomes of it."""
@@ -161,12 +165,12 @@ class OfflineJudgeApp(App[None]):
 
     async def action_back(self) -> None:
         """Leave this screen; the first one stays."""
-        if len(self.screen_stack) > 2:
+        if len(self.screen_stack) > 1:
             await self.pop_screen()
 
     def action_home(self) -> None:
         """Leave all screens but the first."""
-        while len(self.screen_stack) > 2:
+        while len(self.screen_stack) > 1:
             self.pop_screen()
 
     def action_new_run(self) -> None:

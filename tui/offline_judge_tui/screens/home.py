@@ -63,13 +63,17 @@ class HomeScreen(Filtering):
         yield TitleBar("Runs")
         yield RowTable(_COLUMNS, id="runs")
         yield Static("reading runs …", classes="status", id="standing", markup=False)
-        yield Footer()
 
     def on_mount(self) -> None:
         """Begin to read once this is seen."""
         self.table.focus()
-        self.call_after_refresh(self.action_reload)
+        self.call_after_refresh(self._begin)
         self.set_interval(_LOOK_S, self._look_again)
+
+    async def _begin(self) -> None:
+        """What is not needed for the first paint."""
+        self.action_reload()
+        await self.mount(Footer())
 
     def on_screen_resume(self) -> None:
         """Coming back: what went on meanwhile is seen."""
