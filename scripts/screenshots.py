@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -27,13 +28,6 @@ from offline_judge.settings import Settings, load_settings
 ROOT = Path(__file__).resolve().parents[1]
 SIZE = (112, 32)
 PATIENCE_S = 60.0
-
-
-def private(svg: str) -> str:
-    """Without the folders of this machine: what is shown of them is as if it began at home."""
-    for folder, shown in ((str(ROOT), "."), (str(Path.home()), "~")):
-        svg = svg.replace(folder, shown)
-    return svg
 
 
 async def until(pilot: Pilot[Any], what: Callable[[], bool]) -> None:
@@ -55,7 +49,7 @@ async def draw(settings: Settings, run_id: str, sample_id: str, folder: Path) ->
 
     def keep(name: str) -> None:
         path = folder / f"{name}.svg"
-        path.write_text(private(portable(app.export_screenshot(title=f"offline_judge: {name}"))))
+        path.write_text(portable(app.export_screenshot(title=f"offline_judge: {name}")))
         print(f"{path.relative_to(ROOT) if path.is_relative_to(ROOT) else path}")
 
     def rows() -> bool:
@@ -74,7 +68,7 @@ async def draw(settings: Settings, run_id: str, sample_id: str, folder: Path) ->
         await until(pilot, lambda: True)
         keep("sample")
         await app.action_back()
-        app.open("new_run", data=str(api.demo_samples()))
+        app.open("new_run", data=str(api.demo_samples().relative_to(ROOT)))
         await until(pilot, lambda: bool(app.screen.query("#option-rounds")))
         keep("new-run")
 
@@ -100,6 +94,7 @@ def main() -> int:
     parser.add_argument("sample_id", nargs="?", default="")
     parser.add_argument("--out", type=Path, default=ROOT / "docs" / "pictures")
     arguments = parser.parse_args()
+    os.chdir(ROOT)  # what is shown of paths says nothing of this machine
     settings = load_settings()
     run_id, sample_id = chosen(settings, arguments.run_id, arguments.sample_id)
     arguments.out.mkdir(parents=True, exist_ok=True)

@@ -23,19 +23,20 @@ class ChartsPane(VerticalScroll):
     """What people would rather look at than read; every chart says its figures too."""
 
     DEFAULT_CSS = """
-    ChartsPane PlotextPlot { height: 14; margin-top: 1; }
+    ChartsPane PlotextPlot { height: 13; }
     """
 
     def compose(self) -> Iterable[Any]:
         """Figures and two plots."""
         yield Static("computing …", id="figures", markup=False)
-        yield PlotextPlot(id="reliability")
-        yield PlotextPlot(id="throughput")
+        for name in ("reliability", "throughput"):
+            yield Static("", id=f"{name}-caption", markup=False)
+            yield PlotextPlot(id=name)
 
     def on_mount(self) -> None:
         """Empty plots say nothing, so they are not there."""
-        for plot in self.query(PlotextPlot):
-            plot.display = False
+        for name in ("reliability", "throughput"):
+            self._caption(name, "")
 
     def show(self, figures: RunFigures) -> None:
         """Draw what there is."""
@@ -50,15 +51,21 @@ class ChartsPane(VerticalScroll):
         self._reliability(figures)
         self._throughput(figures)
 
+    def _caption(self, name: str, told: str) -> None:
+        """Say what a plot shows; without a caption it is not there."""
+        self.query_one(f"#{name}-caption", Static).update(Content(told))
+        for widget in (f"#{name}-caption", f"#{name}"):
+            self.query_one(widget).display = bool(told)
+
     def _reliability(self, figures: RunFigures) -> None:
         plot = self.query_one("#reliability", PlotextPlot)
         bins = figures.reliability.bins
-        plot.display = bool(bins)
+        told = "\nHow often people say correct (up), by the judge's probability (across)"
+        self._caption("reliability", told if bins else "")
         if not bins:
             return
         plt = plot.plt
         plt.clear_data()
-        plt.title("How often people say correct, by the judge's probability")
         plt.xlim(0, 1)
         plt.ylim(0, 1)
         plt.plot([0, 1], [0, 1], marker="dot", label="as it should be")
@@ -70,15 +77,15 @@ class ChartsPane(VerticalScroll):
     def _throughput(self, figures: RunFigures) -> None:
         plot = self.query_one("#throughput", PlotextPlot)
         found = figures.throughput
-        plot.display = len(found.counts) > 1
-        if not plot.display:
+        shown = len(found.counts) > 1
+        told = f"\nSamples judged in each {duration(found.stretch_s)}, by minutes"
+        self._caption("throughput", told if shown else "")
+        if not shown:
             return
         plt = plot.plt
         plt.clear_data()
-        plt.title(f"Samples judged in each {duration(found.stretch_s)}")
         minutes = [place * found.stretch_s / 60 for place in range(len(found.counts))]
         plt.plot(minutes, list(found.counts), marker="braille")
-        plt.xlabel("minutes")
         plt.ylim(0, max(found.counts))
         plot.refresh()
 

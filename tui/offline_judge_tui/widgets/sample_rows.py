@@ -13,7 +13,7 @@ COLUMNS = (
     Column("prob.", 5, right=True),
     Column("outcome", 12),
     Column("s", 6, right=True, drop=2),
-    Column("question", 16, grow=True, drop=1),
+    Column("question", 8, grow=True, drop=1),
 )
 
 
