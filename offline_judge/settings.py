@@ -161,24 +161,30 @@ def load_keys(*, project_dir: Path | None = None, user_file: Path | None = None)
     """Keys of the terminal UI that the user has set anew: name to keys, separated by commas.
 
     Raises:
-        SettingsError: a file cannot be read, or the section is not one of texts.
+        SettingsError: a file cannot be read, or a key is no text.
     """
     found: dict[str, str] = {}
     for path in _files(project_dir, user_file):
         section = _read_whole(path).get(KEYS_SECTION, {})
-        named = section.items() if isinstance(section, dict) else [(KEYS_SECTION, section)]
-        for name, value in named:
+        if not isinstance(section, dict):
+            raise _no_key(KEYS_SECTION, section, path)
+        for name, value in section.items():
             # A point in a bare TOML key makes a section within the section.
             inner = value.items() if isinstance(value, dict) else [("", value)]
             for rest, keys in inner:
+                whole = f"{name}.{rest}" if rest else name
                 if not isinstance(keys, str):
-                    raise SettingsError(
-                        f"Key `{name}` must be a text in quotes, not {keys!r}",
-                        where=str(path),
-                        remedy='For example: "home.resume" = "r"',
-                    )
-                found[f"{name}.{rest}" if rest else name] = keys
+                    raise _no_key(whole, keys, path)
+                found[whole] = keys
     return found
+
+
+def _no_key(name: str, value: Any, path: Path) -> SettingsError:
+    return SettingsError(
+        f"Key `{name}` must be a text in quotes, not {value!r}",
+        where=str(path),
+        remedy='For example, in section [keys]: "home.resume" = "r"',
+    )
 
 
 def _files(project_dir: Path | None, user_file: Path | None) -> tuple[Path, Path]:

@@ -1,6 +1,7 @@
 """Nothing heavy is imported before it is needed; each claim is proved in a fresh interpreter."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -83,3 +84,57 @@ def test_settings_and_errors_are_standard_library(module: str) -> None:
 
 def test_the_probe_sees_a_heavy_import() -> None:
     assert "pydantic" in loaded("import offline_judge.domain.sample")
+
+
+PAINT = """
+import asyncio, json, sys
+before = set(sys.modules)
+from textual.app import App
+from textual.screen import Screen
+from textual.widgets import Footer, Static
+textual = set(sys.modules)
+from offline_judge.settings import load_settings
+from offline_judge_tui.app import OfflineJudgeApp
+from offline_judge_tui.screens.home import HomeScreen
+
+seen = []
+begin = HomeScreen._begin
+
+async def painted(self):
+    seen.extend(set(sys.modules) - textual)
+    await begin(self)
+
+HomeScreen._begin = painted
+
+async def main():
+    app = OfflineJudgeApp(load_settings({"data_dir": sys.argv[1]}))
+    async with app.run_test(size=(80, 24)) as pilot:
+        while not seen:
+            await pilot.pause()
+
+asyncio.run(main())
+print(json.dumps(sorted(name for name in seen)))
+"""
+
+
+def test_the_terminal_ui_loads_only_textual_and_the_standard_library_before_its_first_paint(
+    tmp_path: Path,
+) -> None:
+    env = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tui'}"}
+    done = subprocess.run(
+        [sys.executable, "-c", PAINT, str(tmp_path)],
+        cwd=tmp_path,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found = set(json.loads(done.stdout.splitlines()[-1]))
+    ours = {"textual", "rich", "platformdirs", "offline_judge", "offline_judge_tui"}
+    packages = {name.partition(".")[0] for name in found}
+    assert packages - sys.stdlib_module_names <= ours
+    assert packages & set(HEAVY) <= {"textual", "rich"}
+    core = {name for name in found if name.startswith("offline_judge.")}
+    light = ("settings", "errors", "domain")
+    assert {name for name in core if name.split(".")[1] not in light} == set()

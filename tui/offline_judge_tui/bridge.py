@@ -152,5 +152,5 @@ class Desk(Screen[None]):
     @on(Done)
     def _take_up(self, message: Done) -> None:
         message.stop()
-        if not message.worker.is_cancelled and self.is_mounted:
+        if not message.worker.is_cancelled and self.is_attached and self.is_running:
             message.take_up()

@@ -87,8 +87,13 @@ class NewRunScreen(Desk):
 
     def on_mount(self) -> None:
         """Learn what can be chosen."""
-        self.query_one("#data").focus()
-        self._offer()
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        # Somebody quick may have left again, and then there is nothing to begin with.
+        for field in self.query("#data"):
+            field.focus()
+            self._offer()
 
     @property
     def form(self) -> RunForm:
