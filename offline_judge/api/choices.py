@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from offline_judge.api.browsing import preview
@@ -75,23 +77,58 @@ def check_run(request: RunRequest, settings: Settings) -> RunCheck:
 
     Nothing is begun, and nothing is raised: what is wrong stands in the answer.
     """
-    from offline_judge import wiring
-    from offline_judge.errors import DataError, MissingModelError, OfflineJudgeError
+    from offline_judge.errors import DataError, UsageError
 
     found = preview(request)
     problems: list[OfflineJudgeError] = [found.refusal] if found.refusal is not None else []
     if found.problems and not request.skip_bad:
         told = f"{len(found.problems):,} rows cannot be used; the first: {found.problems[0]}"
         problems.append(DataError(told, remedy="Mend them, or leave them out: --skip-bad"))
-    try:
-        asks = bool(wiring.build_method(request.method, request.options).stages)
-        if asks and settings.judge.partition(":")[0] != wiring.SCRIPTED:
-            card = wiring.model_card(settings.judge, settings)
-            if wiring.model_store(settings).state(card) != "present":
-                raise MissingModelError(
-                    f"The weights of {card.name} are not here",
-                    remedy=f"Fetch them: offline-judge models pull {card.name}",
-                )
-    except OfflineJudgeError as error:
-        problems.append(error)
+    if request.responses is not None and request.candidate:
+        problems.append(UsageError("Responses are either joined or written: name one of them."))
+    problems += _of_parts(request, settings)
     return RunCheck(found, tuple(problems))
+
+
+def _of_parts(request: RunRequest, settings: Settings) -> Iterator[OfflineJudgeError]:
+    """What is wrong with the method, the models and the calibration."""
+    from offline_judge import wiring
+    from offline_judge.calibration.files import read_calibration
+    from offline_judge.errors import OfflineJudgeError
+
+    def calibration() -> None:
+        if request.calibration is not None:
+            read_calibration(Path(request.calibration))
+
+    def judge() -> None:
+        if bool(wiring.build_method(request.method, request.options).stages):
+            _check_here(settings.judge, settings)
+
+    def candidate() -> None:
+        if request.candidate:
+            _check_here(request.candidate, settings)
+
+    for check in (judge, candidate, calibration):
+        try:
+            check()
+        except OfflineJudgeError as error:
+            yield error
+
+
+def _check_here(name: str, settings: Settings) -> None:
+    """Raise where a model's weights are not here.
+
+    Raises:
+        MissingModelError: they are not, or no card has this name.
+    """
+    from offline_judge import wiring
+    from offline_judge.errors import MissingModelError
+
+    if name.partition(":")[0] == wiring.SCRIPTED:
+        return
+    card = wiring.model_card(name, settings)
+    if wiring.model_store(settings).state(card) != "present":
+        raise MissingModelError(
+            f"The weights of {card.name} are not here",
+            remedy=f"Fetch them: offline-judge models pull {card.name}",
+        )

@@ -138,3 +138,24 @@ async def test_the_command_is_copied_and_written_to_a_file(
         await pilot.press("enter")
         await until(pilot, path.exists)
         assert path.read_text() == app.clipboard
+
+
+async def test_responses_come_from_a_file_or_a_candidate(place: Place, settings: Settings) -> None:
+    asked = place.path / "asked.jsonl"
+    asked.write_text('{"id": "a", "question": "Who?"}\n')
+    told = place.path / "told.jsonl"
+    told.write_text('{"id": "a", "response": "Me."}\n')
+    app = OfflineJudgeApp(settings)
+    async with app.run_test(size=(140, 45)) as pilot:
+        screen = await form_of(pilot, app, asked)
+        await until(pilot, lambda: "response" in static(pilot, "#problems"))
+        screen.query_one("#responses", Input).value = str(told)
+        await until(pilot, lambda: "Nothing is wrong" in static(pilot, "#problems"))
+        assert f"--responses {told}" in static(pilot, "#command")
+        screen.query_one("#candidate", Select).value = "scripted"
+        await until(pilot, lambda: "either joined or written" in static(pilot, "#problems"))
+        screen.query_one("#responses", Input).value = ""
+        await until(pilot, lambda: "Nothing is wrong" in static(pilot, "#problems"))
+        assert "--candidate scripted" in static(pilot, "#command")
+        screen.query_one("#calibration", Input).value = str(told)
+        await until(pilot, lambda: "told.jsonl" in static(pilot, "#problems"))

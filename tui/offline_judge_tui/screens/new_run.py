@@ -251,6 +251,9 @@ def _request(choice: Choice, settings: Settings) -> tuple[RunRequest, Settings]:
         minutes=choice.minutes_wanted,
         options=choice.options,
         format=choice.format or None,
+        responses=choice.responses_path,
+        candidate=choice.candidate or None,
+        calibration=choice.calibration_path,
     )
     return request, load_settings(flags)
 

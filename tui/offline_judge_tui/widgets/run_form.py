@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from offline_judge.api import MethodView, ModelView, RunChoices
 
 OWN = "the program's own"
+NOBODY = "nobody: the data has responses"
 _HERE = {"present": "here", "partial": "in part"}
 
 
@@ -36,6 +37,9 @@ class Choice:
         judge: Name of the judge's card.
         search: Value of the setting.
         format: Form of a public set, or empty.
+        responses: Path of a file of responses, or empty.
+        candidate: Name of the model that writes the responses, or empty.
+        calibration: Path of a calibration, or empty.
         mapping: Column to field.
         options: The method's own, those that are not left as they are.
         limit: Samples at most, or empty.
@@ -48,6 +52,9 @@ class Choice:
     judge: str = ""
     search: str = ""
     format: str = ""
+    responses: str = ""
+    candidate: str = ""
+    calibration: str = ""
     mapping: Mapping[str, str] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     limit: str = ""
@@ -56,8 +63,18 @@ class Choice:
 
     @property
     def path(self) -> Path:
-        """The data file, `~` written out."""
-        return Path(self.data.strip()).expanduser()
+        """The data file."""
+        return _path(self.data) or Path()
+
+    @property
+    def responses_path(self) -> Path | None:
+        """The file of responses, where one is named."""
+        return _path(self.responses)
+
+    @property
+    def calibration_path(self) -> Path | None:
+        """The calibration, where one is named."""
+        return _path(self.calibration)
 
     def problems(self) -> Iterable[str]:
         """What of it cannot be read at all, a sentence each."""
@@ -151,6 +168,9 @@ class RunForm(VerticalScroll):
         )
         yield Field("format", _select("format", [(OWN, "")], ""))
         yield Vertical(id="mapping")
+        file = "a file of their own, joined by id"
+        yield Field("responses", Input(placeholder=file, id="responses", compact=True))
+        yield Field("candidate", _select("candidate", [(NOBODY, "")], ""))
         yield Field("", Tick("leave out rows that cannot be read", id="skip_bad", compact=True))
         yield Label("How it is judged", classes="heading")
         yield Field("method", _select("method", [("sage", "sage")], "sage"))
@@ -158,6 +178,8 @@ class RunForm(VerticalScroll):
         yield Field("judge", _select("judge", [(self._judge, self._judge)], self._judge))
         yield Static("", classes="meaning", id="judge-fit", markup=False)
         yield Field("search", _select("search", [(self._search, self._search)], self._search))
+        file = "a file that `calibrate` wrote"
+        yield Field("calibration", Input(placeholder=file, id="calibration", compact=True))
         yield Label("How much", classes="heading")
         yield Field("samples", Input(placeholder="all", id="limit", compact=True))
         yield Field("minutes", Input(placeholder="no limit", id="minutes", compact=True))
@@ -173,6 +195,7 @@ class RunForm(VerticalScroll):
         if self._judge not in {name for _, name in judges}:
             judges.insert(0, (self._judge, self._judge))
         self._set("judge", judges)
+        self._set("candidate", [(NOBODY, ""), *judges])
         searches = list(choices.searches)
         if self._search not in searches:
             searches.insert(0, self._search)
@@ -199,6 +222,9 @@ class RunForm(VerticalScroll):
             judge=self._chosen("judge"),
             search=self._chosen("search"),
             format=self._chosen("format"),
+            responses=self.query_one("#responses", Input).value,
+            candidate=self._chosen("candidate"),
+            calibration=self.query_one("#calibration", Input).value,
             mapping={column: name for name, column in self._mapped().items()},
             options=self._options(),
             limit=self.query_one("#limit", Input).value,
@@ -284,6 +310,11 @@ class RunForm(VerticalScroll):
                 elif isinstance(widget, Input) and widget.value.strip():
                     found[option.name] = _scalar(widget.value.strip())
         return found
+
+
+def _path(said: str) -> Path | None:
+    """A path as it was typed, `~` written out."""
+    return Path(said.strip()).expanduser() if said.strip() else None
 
 
 def _select(name: str, options: Sequence[tuple[str, str]], value: str) -> Select[str]:
