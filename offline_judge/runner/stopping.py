@@ -53,6 +53,12 @@ class StopSwitch:
         """Whether nothing new may begin now."""
         return self._paused_at is not None
 
+    @property
+    def paused_s(self) -> float:
+        """Seconds of all pauses, one that goes on included."""
+        since = 0.0 if self._paused_at is None else self._clock() - self._paused_at
+        return self._paused_s + since
+
     def working_clock(self) -> float:
         """Monotonic seconds that stand still during a pause."""
         now = self._clock() if self._paused_at is None else self._paused_at

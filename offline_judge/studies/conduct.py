@@ -128,8 +128,8 @@ class _Study:
         self._settings = settings
         self._opened = opened
         # One for all steps: a signal between two of them must not be lost.
-        self._switch = StopSwitch(clock)
-        self._clock = self._switch.working_clock
+        self._switch = StopSwitch()
+        self._now = clock
 
     async def run(self, groups: Sequence[Group], share: EngineShare, listener: RunListener) -> str:
         """Take as many questions at a time as there are lanes through all conditions."""
@@ -149,6 +149,10 @@ class _Study:
                     if not await self._take(one, block, planned, last=last):
                         return "stopped"
         return "completed" if everything else "limit"
+
+    def _clock(self) -> float:
+        """Seconds that stand still during a pause."""
+        return self._now() - self._switch.paused_s
 
     async def _take(self, one: _Open, block: Sequence[Group], planned: int, *, last: bool) -> bool:
         """Judge what a condition has not judged of these questions; false once it shall stop."""

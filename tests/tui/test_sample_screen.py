@@ -241,7 +241,7 @@ async def test_what_is_not_there_is_a_message(
         await until(pilot, lambda: app.screen.has_class("-failed"))
         assert said in text(app, "#sample-problem")
         await pilot.press("escape")
-        assert len(app.screen_stack) == 2
+        assert len(app.screen_stack) == 1
 
 
 async def test_a_damaged_line_is_a_message_with_its_place(judged: Judged) -> None:

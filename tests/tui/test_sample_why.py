@@ -89,7 +89,7 @@ async def test_a_derived_run_opens_and_names_what_it_comes_from(judged: Judged) 
         options.focus()
         options.highlighted = 1
         await pilot.press("enter")
-        await until(pilot, lambda: len(app.screen_stack) == 4)
+        await until(pilot, lambda: len(app.screen_stack) == 3)
         screen = await opened(pilot, app)
         assert screen.reading is not None
         assert screen.reading.run_id != judged.run_id
@@ -97,7 +97,7 @@ async def test_a_derived_run_opens_and_names_what_it_comes_from(judged: Judged) 
         assert f"judged again from {judged.run_id}, without" in head
         assert "true 0.90 there" in head
         await pilot.press("escape")
-        await until(pilot, lambda: len(app.screen_stack) == 3)
+        await until(pilot, lambda: len(app.screen_stack) == 2)
         screen = await opened(pilot, app)
         assert screen.reading is not None
         assert screen.reading.run_id == judged.run_id

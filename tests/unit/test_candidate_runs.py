@@ -157,7 +157,7 @@ def _stop_at(number: int, run: Callable[[], None]) -> Ears:
 def test_a_run_stopped_while_writing_goes_on_without_writing_again(
     settings: Settings, data: Path, drain: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from offline_judge.runner import execution
+    from offline_judge.runner import launch
     from offline_judge.runner.stopping import StopSwitch
 
     switches: list[StopSwitch] = []
@@ -167,7 +167,7 @@ def test_a_run_stopped_while_writing_goes_on_without_writing_again(
             super().__init__()
             switches.append(self)
 
-    monkeypatch.setattr(execution, "StopSwitch", Switch)
+    monkeypatch.setattr(launch, "StopSwitch", Switch)
     ears = _stop_at(3, lambda: switches[-1].drain() if drain else switches[-1].cancel())
     first = api.run(direct(data, candidate="scripted"), settings, ears)
     assert first.summary.status == ("drained" if drain else "cancelled")
