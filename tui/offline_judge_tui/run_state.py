@@ -35,12 +35,14 @@ class RunState:
     Attributes:
         version: Grows with everything that is to be seen.
         rows: Grows with everything that changes the table of samples.
+        logged: Grows with the log.
     """
 
     def __init__(self) -> None:
         self._lock = Lock()
         self.version = 0
         self.rows = 0
+        self.logged = 0
         self._phase = ("", "")
         self._preflight: Preflight | None = None
         self._progress: Progress | None = None
@@ -66,12 +68,14 @@ class RunState:
             elif news.event is not None:
                 self._event(news.event)
             if line is not None:
+                self.logged += 1
                 self._log.append(line)
 
     def begin_log(self, lines: list[LogLine]) -> None:
         """What the log held before it was watched; what is known already is not doubled."""
         with self._lock:
             self.version += 1
+            self.logged += 1
             known = set(self._log)
             later = list(self._log)
             self._log.clear()

@@ -82,6 +82,7 @@ class RunScreen(Filtering):
         self._rows_at = 0.0
         self._charts_of = -1
         self._chose = False
+        self._logged = -1
 
     def compose(self) -> ComposeResult:
         """Head, table and panes."""
@@ -219,7 +220,8 @@ class RunScreen(Filtering):
             self._show_head()
             if self._shown("now"):
                 self.query_one(NowPane).show(state)
-            if self._shown("log"):
+            if self._shown("log") and state.logged != self._logged:
+                self._logged = state.logged
                 self.query_one(LogPane).show(state.log)
         now = time.monotonic()
         if rows != self._seen[1] and now - self._rows_at >= _ROWS_S and self._run is not None:
@@ -266,7 +268,7 @@ class RunScreen(Filtering):
             for number, pane in enumerate(_PANES, 1)
         ]
         self.query_one("#tabs", Static).update(Content.assemble(*tabs))
-        self._seen = (-1, self._seen[1])
+        self._seen, self._logged = (-1, self._seen[1]), -1
 
     async def _charts(self) -> None:
         from offline_judge_tui.widgets.charts import ChartsPane
