@@ -82,7 +82,8 @@ def check_run(request: RunRequest, settings: Settings) -> RunCheck:
     found = preview(request)
     problems: list[OfflineJudgeError] = [found.refusal] if found.refusal is not None else []
     if found.problems and not request.skip_bad:
-        told = f"{len(found.problems):,} rows cannot be used; the first: {found.problems[0]}"
+        first = found.problems[0].rstrip(".")
+        told = f"{len(found.problems):,} rows cannot be used; the first: {first}."
         problems.append(DataError(told, remedy="Mend them, or leave them out: --skip-bad"))
     if request.responses is not None and request.candidate:
         problems.append(UsageError("Responses are either joined or written: name one of them."))

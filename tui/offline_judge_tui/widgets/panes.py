@@ -41,7 +41,8 @@ def _now(state: RunState) -> Iterable[Content]:
         yield Content("The run does not go on at the moment.").stylize("$text-muted")
         return
     phase, detail = state.phase
-    if phase:
+    # It is over once a sample is judged, and nothing says so.
+    if phase and not (phase == "preflight" and progress is not None and progress.in_flight):
         yield named("phase", f"{phase}: {detail}" if detail else phase)
     if preflight := state.preflight:
         about = f", about {duration(preflight.seconds)}" if preflight.seconds is not None else ""
