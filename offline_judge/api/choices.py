@@ -72,14 +72,19 @@ def run_choices(settings: Settings) -> RunChoices:
     )
 
 
-def check_run(request: RunRequest, settings: Settings) -> RunCheck:
+def check_run(request: RunRequest, settings: Settings, known: Preview | None = None) -> RunCheck:
     """Read the data file and look at everything else that `start` would refuse.
 
     Nothing is begun, and nothing is raised: what is wrong stands in the answer.
+
+    Args:
+        request: What is to be judged and how.
+        settings: As for `run`.
+        known: What `preview` said of the request's data; spares reading it again.
     """
     from offline_judge.errors import DataError, UsageError
 
-    found = preview(request)
+    found = known if known is not None else preview(request)
     problems: list[OfflineJudgeError] = [found.refusal] if found.refusal is not None else []
     if found.problems and not request.skip_bad:
         first = found.problems[0].rstrip(".")

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from textual.app import ComposeResult
@@ -73,6 +74,7 @@ class NewRunScreen(Desk):
         self._found: _Found | None = None
         self._timer: Any = None
         self._busy = ""
+        self._read: tuple[tuple[object, ...], Preview] | None = None
 
     def compose(self) -> ComposeResult:
         """The form, the file, the command."""
@@ -119,7 +121,9 @@ class NewRunScreen(Desk):
     def action_preview(self) -> None:
         """Read the data file and check the choice."""
         choice = self.form.choice
-        self.have_done("checking", partial(_look, choice, self.settings), self._show)
+        if self._found is None or self._found.preview is None:
+            self.query_one("#rows", Static).update("reading …" if choice.data.strip() else "")
+        self.have_done("checking", partial(self._look, choice, self.settings), self._show)
 
     def _show(self, found: _Found) -> None:
         self._found = found
@@ -150,7 +154,7 @@ class NewRunScreen(Desk):
         def work(job: Job) -> str:
             from offline_judge import api
 
-            found = _look(choice, settings, job)
+            found = self._look(choice, settings, job)
             job.tell(partial(self._show, found))
             if found.problems:
                 return ""
@@ -213,6 +217,22 @@ class NewRunScreen(Desk):
         self._say_busy(f"fetching {line(name)} …")
         self.have_done("pulling", work, done, self._not_started)
 
+    def _look(self, choice: Choice, settings: Settings, _job: Job) -> _Found:
+        """What the choice comes to; the data file is read where it is another one than before."""
+        from offline_judge import api
+
+        request, wanted = _request(choice, settings)
+        command = shlex.join(api.command_line(request, wanted))
+        unread = tuple(choice.problems())
+        if not choice.data.strip():
+            return _Found(command, None, unread, "")
+        key = _data_key(request)
+        known = self._read[1] if self._read is not None and self._read[0] == key else None
+        check = api.check_run(request, wanted, known)
+        self._read = key, check.preview
+        problems = unread + tuple(map(str, check.problems))
+        return _Found(command, check.preview, problems, _fit(choice, wanted))
+
     def action_copy(self) -> None:
         """Copy the command."""
         if self._found is not None:
@@ -258,18 +278,18 @@ def _request(choice: Choice, settings: Settings) -> tuple[RunRequest, Settings]:
     return request, load_settings(flags)
 
 
-def _look(choice: Choice, settings: Settings, _job: Job) -> _Found:
-    """What the choice comes to; reads the data file."""
-    from offline_judge import api
+def _data_key(request: RunRequest) -> tuple[object, ...]:
+    """What decides what is read of the data: how, and the files as they lie there now."""
+    how = (request.format, tuple(request.mapping.items()), bool(request.candidate))
+    return (*how, *(_stamp(path) for path in (request.data, request.responses)))
 
-    request, wanted = _request(choice, settings)
-    command = shlex.join(api.command_line(request, wanted))
-    unread = tuple(choice.problems())
-    if not choice.data.strip():
-        return _Found(command, None, unread, "")
-    check = api.check_run(request, wanted)
-    problems = unread + tuple(map(str, check.problems))
-    return _Found(command, check.preview, problems, _fit(choice, wanted))
+
+def _stamp(path: Path | None) -> tuple[object, ...]:
+    try:
+        found = path.stat() if path is not None else None
+    except OSError:
+        found = None
+    return (path, found and found.st_mtime_ns, found and found.st_size)
 
 
 def _fit(choice: Choice, settings: Settings) -> str:
