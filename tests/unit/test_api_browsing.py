@@ -29,6 +29,14 @@ def settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Settings:
 
 @pytest.fixture
 def run_id(settings: Settings, tmp_path: Path) -> str:
+    """A run of a judge that says true of the first four samples and false of the others."""
+    script = tmp_path / "script.json"
+    rules = [
+        {"match": r"It is [0-3]\.", "masses": {"true": 0.9}},
+        {"match": "", "masses": {"false": 0.8, "true": 0.1}},
+    ]
+    script.write_text(json.dumps({"label_rules": rules}))
+    settings = replace(settings, judge=f"scripted:{script}")
     data = write_data(tmp_path / "data.jsonl", 7)
     return api.run(direct(data), settings).manifest.run_id
 
@@ -61,7 +69,7 @@ def test_samples_are_found_by_text_outcome_and_disagreement(
     assert ids(run_id, settings, outcome="unscored") == []
     rows = api.load_run(run_id, settings).rows
     wrong = [row.id for row in rows if row.verdict is not row.label]
-    assert 0 < len(wrong) < len(rows)
+    assert wrong == ["s1", "s3", "s4", "s6"]
     assert ids(run_id, settings, disagree=True) == wrong
     assert ids(run_id, settings, disagree=True, text="nothing has this") == []
 

@@ -114,7 +114,7 @@ def judge_again(
     from offline_judge import api
 
     teller, ended = Teller(told), threading.Event()
-    before = next((listing.id for listing in api.run_listings(settings)), "")
+    before = next((listing.id for listing in api.run_listings(settings, quick=True)), "")
     guard = threading.Thread(
         target=_cancel_when,
         args=(given_up, ended, lambda: _cancel(target, before, settings)),
@@ -154,7 +154,7 @@ def variants(
     from offline_judge.errors import OfflineJudgeError
 
     found: list[Variant] = []
-    for listing in api.run_listings(settings):
+    for listing in api.run_listings(settings, quick=True):
         if given_up():
             break
         parent = listing.parent
@@ -196,7 +196,7 @@ def _cancel(target: Target, before: str, settings: Settings) -> bool:
     from offline_judge.errors import OfflineJudgeError
 
     try:
-        for listing in api.run_listings(settings):
+        for listing in api.run_listings(settings, quick=True):
             if listing.id <= before:
                 break
             parent = listing.parent

@@ -12,7 +12,7 @@ from textual.widgets import Button, Input, Label, Static, TextArea
 
 from offline_judge_tui.again import Change
 from offline_judge_tui.keys import binding
-from offline_judge_tui.widgets.drawing import WARN, line, whole
+from offline_judge_tui.text import WARN, piece, whole
 
 
 class WithoutScreen(ModalScreen[bool]):
@@ -33,8 +33,8 @@ class WithoutScreen(ModalScreen[bool]):
     def compose(self) -> ComposeResult:
         """The question and its two answers."""
         with Vertical(classes="dialog"):
-            yield Static(line(f"Judge again without {self._evidence}?", "bold"), markup=False)
-            yield Static(line(self._cost), markup=False)
+            yield Static(piece(f"Judge again without {self._evidence}?", "bold"), markup=False)
+            yield Static(piece(self._cost), markup=False)
             with Horizontal(classes="buttons"):
                 yield Button("Judge again", variant="primary", id="yes")
                 yield Button("Not now", id="no")
@@ -102,7 +102,7 @@ class OwnPassageScreen(ModalScreen[Change | None]):
         if not text.strip():
             problem = self.query_one("#own-problem", Static)
             problem.display = True
-            problem.update(line("The passage is empty.", WARN))
+            problem.update(piece("The passage is empty.", WARN))
             return
         title, url, date = (
             self.query_one(f"#own-{name}", Input).value for name in ("title", "url", "date")

@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from offline_judge_tui.text import truth
-from offline_judge_tui.widgets.drawing import BAD, DIM, GOOD, WARN, line
+from offline_judge_tui.text import BAD, DIM, GOOD, WARN, piece, truth
 
 if TYPE_CHECKING:
     from offline_judge.domain.run import Parent
@@ -21,7 +20,7 @@ def head(reading: Reading) -> Content:
     view, manifest = reading.view, reading.manifest
     where = f"  run {manifest.run_id}, {manifest.method}, {manifest.judge.name}"
     lines = [
-        Content.assemble(("sample ", DIM), line(view.sample.id, "bold"), line(where, DIM)),
+        Content.assemble(("sample ", DIM), piece(view.sample.id, "bold"), piece(where, DIM)),
         _verdict(view.row),
     ]
     if view.parent is not None:
@@ -31,16 +30,16 @@ def head(reading: Reading) -> Content:
 
 def problem(error: OfflineJudgeError) -> Content:
     """What went wrong: message, place and remedy, a line each."""
-    told = [line(error.message, WARN)]
-    told += [Content.assemble(("at ", DIM), line(error.where))] if error.where else []
-    told += [line(error.remedy)] if error.remedy else []
+    told = [piece(error.message, WARN)]
+    told += [Content.assemble(("at ", DIM), piece(error.where))] if error.where else []
+    told += [piece(error.remedy)] if error.remedy else []
     return Content("\n").join(told)
 
 
 def _verdict(row: JudgedRow) -> Content:
     if row.verdict is None or row.probability is None:
         said = dict.fromkeys(part for part in (str(row.outcome), row.reason, row.detail) if part)
-        return line(": ".join(said), WARN)
+        return piece(": ".join(said), WARN)
     parts = [
         Content.assemble(
             ("verdict ", DIM),
@@ -71,4 +70,4 @@ def _derived(parent: Parent, before: JudgedRow | None) -> Content:
     else:
         was = f"{truth(before.verdict)} {before.probability:.2f} there"
     told = f"{parent.run_id}, {', '.join(changes)}; {was}"
-    return Content.assemble(("judged again from ", DIM), line(told))
+    return Content.assemble(("judged again from ", DIM), piece(told))

@@ -12,9 +12,9 @@ from textual.widgets import Static
 from offline_judge.domain.ages import day, earlier
 from offline_judge.domain.numbers import count
 from offline_judge.domain.visible import visible
+from offline_judge_tui.text import DIM, LONGEST, pairs, piece, whole
 from offline_judge_tui.traces.around import around, shared_words
 from offline_judge_tui.traces.model import Evidence, Trace
-from offline_judge_tui.widgets.drawing import DIM, LONGEST, line, pairs, whole
 
 _NOTHING = (
     "No evidence is chosen. `e` goes to the first piece, `c` from a citation to what it cites."
@@ -76,7 +76,7 @@ class EvidencePane(VerticalScroll):
 def _name(one: Evidence) -> Content:
     name = f"[{one.name}] " if one.name else ""
     said = "★ cited by the rationale" if one.cited else "not cited" if one.name else "not noted"
-    return Content.assemble((name, "bold"), line(one.passage.title, "bold"), (f"  {said}", DIM))
+    return Content.assemble((name, "bold"), piece(one.passage.title, "bold"), (f"  {said}", DIM))
 
 
 def _facts(one: Evidence) -> list[tuple[str, str]]:

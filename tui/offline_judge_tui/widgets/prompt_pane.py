@@ -10,7 +10,7 @@ from textual.content import Content
 from textual.widgets import Collapsible, Static
 
 from offline_judge.domain.numbers import count
-from offline_judge_tui.widgets.drawing import DIM, WARN, line, pairs, whole
+from offline_judge_tui.text import DIM, WARN, pairs, piece, whole
 
 if TYPE_CHECKING:
     from offline_judge.domain.events import CallFinished
@@ -69,7 +69,7 @@ class PromptPane(VerticalScroll):
         """Say why the prompt cannot be shown, and show what filled it instead."""
         values = [(name, _value(value)) for name, value in call.values.items()]
         filled = [Content.assemble(_heading(name), whole(text)) for name, text in values]
-        told = Content.assemble(line(why, WARN), "\n", ("What filled it:", DIM))
+        told = Content.assemble(piece(why, WARN), "\n", ("What filled it:", DIM))
         self._part("messages").update(Content("\n\n").join([told, *filled]))
         texts = [f"[{name}]\n{text}" for name, text in values]
         self.shown = "\n\n".join([*texts, f"[answer]\n{call.text}"])
@@ -98,7 +98,7 @@ class PromptPane(VerticalScroll):
 
 
 def _heading(name: str) -> Content:
-    return Content.assemble(("── ", DIM), line(name, "bold"), (" ──\n", DIM))
+    return Content.assemble(("── ", DIM), piece(name, "bold"), (" ──\n", DIM))
 
 
 def _value(value: Any) -> str:

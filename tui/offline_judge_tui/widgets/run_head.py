@@ -10,7 +10,7 @@ from textual.widgets import Static
 
 from offline_judge.domain.numbers import duration
 from offline_judge_tui.run_state import RunState
-from offline_judge_tui.text import line
+from offline_judge_tui.text import bar, line
 
 if TYPE_CHECKING:
     from offline_judge.api import RunListing
@@ -83,6 +83,5 @@ def _agreement(found: Agreement | None) -> str:
 
 
 def _bar(done: int, of: int) -> Content:
-    filled = round(_BAR * done / of) if of else 0
-    shown = "█" * filled + "░" * (_BAR - filled)
+    shown = bar(done / of if of else 0.0, _BAR)
     return Content.assemble((shown, "$primary"), f" {done:,}/{of:,}  ")

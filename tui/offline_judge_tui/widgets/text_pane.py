@@ -6,7 +6,7 @@ from textual.app import ComposeResult
 from textual.containers import VerticalScroll
 from textual.widgets import Static
 
-from offline_judge_tui.widgets.drawing import line, whole
+from offline_judge_tui.text import piece, whole
 
 
 class TextPane(VerticalScroll):
@@ -30,6 +30,6 @@ class TextPane(VerticalScroll):
     def show(self, title: str, text: str) -> None:
         """Show another text."""
         self.shown = text
-        self.query_one("#text-title", Static).update(line(title))
+        self.query_one("#text-title", Static).update(piece(title))
         self.query_one("#text-body", Static).update(whole(text))
         self.scroll_home(animate=False)

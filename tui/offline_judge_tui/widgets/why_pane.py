@@ -12,8 +12,7 @@ from textual.message import Message
 from textual.widgets import Button, OptionList, Static
 from textual.widgets.option_list import Option
 
-from offline_judge_tui.text import truth
-from offline_judge_tui.widgets.drawing import BAD, DIM, GOOD, WARN, bar, line
+from offline_judge_tui.text import BAD, DIM, GOOD, WARN, bar, piece, truth
 
 if TYPE_CHECKING:
     from offline_judge_tui.again import Variant
@@ -64,7 +63,7 @@ class WhyPane(VerticalScroll):
 
     def choose(self, name: str) -> None:
         """Say which piece of evidence would be left out; "" for none."""
-        told = line(name, "bold") if name else Content("none; choose one in the tree")
+        told = piece(name, "bold") if name else Content("none; choose one in the tree")
         self.query_one("#why-chosen", Static).update(
             Content.assemble(("chosen evidence  ", DIM), told)
         )
@@ -73,12 +72,12 @@ class WhyPane(VerticalScroll):
     def begin(self, doing: str) -> None:
         """Say what is being done; it can be stopped."""
         self.query_one("#why-stop", Button).display = True
-        self.query_one("#why-doing", Static).update(Content.assemble("… ", line(doing)))
+        self.query_one("#why-doing", Static).update(Content.assemble("… ", piece(doing)))
 
     def finish(self, told: str, *, bad: bool = False) -> None:
         """Say what came of it."""
         self.query_one("#why-stop", Button).display = False
-        self.query_one("#why-doing", Static).update(line(told, WARN if bad else ""))
+        self.query_one("#why-doing", Static).update(piece(told, WARN if bad else ""))
 
     def show(self, row: JudgedRow, variants: Sequence[Variant], names: Mapping[str, str]) -> None:
         """List how the sample is judged, as it was first.
@@ -126,15 +125,15 @@ def _variant(one: Variant, row: JudgedRow, names: Mapping[str, str]) -> Content:
         Content.assemble(
             _reading(one.verdict, one.probability, said),
             f"  {moved(one, row)}  ",
-            line(changed(one, names)),
+            piece(changed(one, names)),
         )
     ]
-    lines += [Content.assemble("    ", line(f"warning: {text}", WARN)) for text in one.warnings]
+    lines += [Content.assemble("    ", piece(f"warning: {text}", WARN)) for text in one.warnings]
     return Content("\n").join(lines)
 
 
 def _reading(verdict: bool | None, probability: float | None, otherwise: str) -> Content:
     if verdict is None or probability is None:
-        return Content.assemble(f"{'':10} ", line(otherwise, WARN))
+        return Content.assemble(f"{'':10} ", piece(otherwise, WARN))
     word = (f"{truth(verdict):<5}", f"bold {GOOD if verdict else BAD}")
     return Content.assemble(bar(probability), f" {probability:.2f} ", word)
