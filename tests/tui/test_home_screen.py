@@ -111,7 +111,7 @@ async def test_names_are_shown_as_they_are_and_a_damaged_run_is_left_out(
     (settings.runs_path / place.run(settings) / "run.json").write_text("{")
     app = OfflineJudgeApp(settings)
     async with app.run_test(size=(140, 45), notifications=True) as pilot:
-        await until(pilot, lambda: "1 runs" in static(pilot, "#standing"))
+        await until(pilot, lambda: "1 run," in static(pilot, "#standing"))
         assert shown_rows(pilot) == [run_id]
         assert "[red]x[bold].jsonl" in screen_text(pilot)
 

@@ -11,6 +11,7 @@ from textual.binding import BindingType
 from textual.content import Content
 from textual.widgets import Footer, Static
 
+from offline_judge.domain.numbers import count
 from offline_judge_tui.bridge import Job
 from offline_judge_tui.filtering import Filtering
 from offline_judge_tui.keys import binding
@@ -172,7 +173,8 @@ class HomeScreen(Filtering):
         shown = [row for row in rows if self._filter in " ".join(row.cells).casefold()]
         self.table.show_rows(shown)
         live = sum(run.status == "running" for run in self._runs.values())
-        told = f"{len(shown):,} of {len(rows):,} runs" if self._filter else f"{len(rows):,} runs"
+        whole = count(len(rows), "run")
+        told = f"{len(shown):,} of {whole}" if self._filter else whole
         self.query_one("#standing", Static).update(
             Content(f"{told}, {live} running" + ("" if self._read else ", reading …"))
         )

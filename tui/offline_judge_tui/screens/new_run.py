@@ -230,7 +230,7 @@ class NewRunScreen(Desk):
         known = self._read[1] if self._read is not None and self._read[0] == key else None
         check = api.check_run(request, wanted, known)
         self._read = key, check.preview
-        problems = unread + tuple(map(str, check.problems))
+        problems = unread + tuple(map(_told, check.problems))
         return _Found(command, check.preview, problems, _fit(choice, wanted))
 
     def action_copy(self) -> None:
@@ -276,6 +276,12 @@ def _request(choice: Choice, settings: Settings) -> tuple[RunRequest, Settings]:
         calibration=choice.calibration_path,
     )
     return request, load_settings(flags)
+
+
+def _told(error: OfflineJudgeError) -> str:
+    """An error in a line: what is wrong, where, and what can be done."""
+    place = f" [{error.where}]" if error.where else ""
+    return f"{error.message.rstrip('.')}{place}. {error.remedy}".strip()
 
 
 def _data_key(request: RunRequest) -> tuple[object, ...]:
