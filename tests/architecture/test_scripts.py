@@ -11,7 +11,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = [
-    *(ROOT / "scripts" / name for name in ("demo", "test", "check", "fix")),
+    *(ROOT / "scripts" / name for name in ("demo", "test", "check", "fix", "screenshots")),
     ROOT / ".ci/run",
 ]
 # Stands in for every Python: notes what would take long, and leaves the rest to the real one.
