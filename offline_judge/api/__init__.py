@@ -59,7 +59,7 @@ from offline_judge.api.scoring import (
     score,
     score_shortfalls,
 )
-from offline_judge.api.starting import command_line, start, start_resume
+from offline_judge.api.starting import command_line, start, start_change, start_resume
 from offline_judge.api.studies import (
     StudyRequest,
     StudyView,
@@ -148,6 +148,7 @@ __all__ = [
     "score_shortfalls",
     "show",
     "start",
+    "start_change",
     "start_resume",
     "study_report",
     "study_sage",

@@ -19,6 +19,8 @@ def evidence_add(
     passage: OwnPassage,
     settings: Settings,
     listener: RunListener | None = None,
+    *,
+    new_id: str = "",
 ) -> RunView:
     """Judge a sample of a run again, as that run did, with a passage of your own.
 
@@ -32,6 +34,7 @@ def evidence_add(
         passage: What to add to its evidence.
         settings: Where runs are; what shapes judgments is taken from the run.
         listener: Told what happens.
+        new_id: The id that the new run shall have, one that `start_change` has made; "" makes one.
 
     Returns:
         The new run: its one row is how the sample is judged now, `before` how it was.
@@ -49,7 +52,7 @@ def evidence_add(
     written = jobs.write_passage(
         passage.text, title=passage.title, url=passage.url, date=passage.date
     )
-    change = jobs.Change(add=written)
+    change = jobs.Change(add=written, new_id=new_id)
     return load_run(jobs.derive(run_id, sample_id, change, settings, listener), settings)
 
 
@@ -59,6 +62,8 @@ def evidence_drop(
     passage_id: str,
     settings: Settings,
     listener: RunListener | None = None,
+    *,
+    new_id: str = "",
 ) -> RunView:
     """Judge a sample of a run again, as that run did, without one piece of its evidence.
 
@@ -70,6 +75,7 @@ def evidence_drop(
         passage_id: A passage that its searches found, or that was added to it.
         settings: Where runs are; what shapes judgments is taken from the run.
         listener: Told what happens.
+        new_id: As of `evidence_add`.
 
     Raises:
         RunNotFoundError: no run has this id.
@@ -80,7 +86,7 @@ def evidence_drop(
     from offline_judge import jobs
     from offline_judge.api.runs import load_run
 
-    change = jobs.Change(leave_out=passage_id)
+    change = jobs.Change(leave_out=passage_id, new_id=new_id)
     return load_run(jobs.derive(run_id, sample_id, change, settings, listener), settings)
 
 

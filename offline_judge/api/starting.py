@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from offline_judge.api.views import RunRequest
+from offline_judge.api.views import OwnPassage, RunRequest
 
 if TYPE_CHECKING:
     from offline_judge.jobs.starting import Started, Waiting
@@ -71,6 +71,42 @@ def start_resume(
     given = [word for flag, value in limits if value is not None for word in (flag, f"{value:g}")]
     arguments = [*_global_flags(settings), "resume", run_id, *given]
     return start_again(run_id, arguments, settings, waiting)
+
+
+def start_change(
+    run_id: str,
+    sample_id: str,
+    change: OwnPassage | str,
+    settings: Settings,
+    waiting: Waiting = lambda _said: True,
+) -> Started:
+    """Judge a sample of a run again in a process of its own, with its evidence changed.
+
+    As `evidence_add` and `evidence_drop`; returns as soon as there is a derived run.
+
+    Args:
+        run_id: The run that judged it.
+        sample_id: The sample.
+        change: A passage to add, or the id of one to leave out.
+        settings: Where runs are.
+        waiting: As of `start`.
+
+    Raises:
+        StartError: the process ended before there was a run; its message, place and remedy.
+        InterruptedRunError: `waiting` gave it up.
+        StorageError: what it says, or the passage, cannot be kept.
+    """
+    from offline_judge.jobs.starting import kept_text, start_new
+
+    begin = [*_global_flags(settings), "evidence"]
+    if isinstance(change, str):
+        return start_new([*begin, "drop", run_id, sample_id, change], settings, waiting)
+    # Through a file: what is in a command, others on this machine can read.
+    with kept_text(change.text, settings) as path:
+        named = (("--title", change.title), ("--url", change.url), ("--date", change.date))
+        more = [f"{flag}={value}" for flag, value in named if value]
+        arguments = [*begin, "add", run_id, sample_id, "--file", str(path), *more]
+        return start_new(arguments, settings, waiting)
 
 
 def command_line(request: RunRequest, settings: Settings) -> tuple[str, ...]:

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
     from offline_judge.api import RunView
 
 
+run_id_option = click.option("--run-id", "new_id", default="", hidden=True)
+
+
 @click.command("add")
 @click.argument("run_id", metavar="RUN")
 @click.argument("sample_id", metavar="SAMPLE")
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
 @click.option("--title", default="", metavar="TITLE", help="What it is from.")
 @click.option("--url", default="", metavar="URL", help="Where it is from.")
 @click.option("--date", default="", metavar="DATE", help="When it was written, YYYY-MM-DD.")
+@run_id_option
 @output_options
 @click.pass_obj
 def add(
@@ -33,6 +37,7 @@ def add(
     sample_id: str,
     text: str | None,
     file: str | None,
+    new_id: str,
     **more: str,
 ) -> None:
     """Judge SAMPLE of RUN again with a passage of your own beside what is searched.
@@ -44,7 +49,9 @@ def add(
 
     passage = api.OwnPassage(_read(text, file), **more)
     with Display(session.diagnostics) as display:
-        view = api.evidence_add(run_id, sample_id, passage, session.settings(), display)
+        view = api.evidence_add(
+            run_id, sample_id, passage, session.settings(), display, new_id=new_id
+        )
     _report(session, view, sample_id)
 
 
@@ -52,9 +59,10 @@ def add(
 @click.argument("run_id", metavar="RUN")
 @click.argument("sample_id", metavar="SAMPLE")
 @click.argument("passage_id", metavar="PASSAGE")
+@run_id_option
 @output_options
 @click.pass_obj
-def drop(session: Session, run_id: str, sample_id: str, passage_id: str) -> None:
+def drop(session: Session, run_id: str, sample_id: str, passage_id: str, new_id: str) -> None:
     """Judge SAMPLE of RUN again without PASSAGE, one that its searches found.
 
     It becomes a run of its own, derived from RUN, which is not changed.
@@ -63,7 +71,9 @@ def drop(session: Session, run_id: str, sample_id: str, passage_id: str) -> None
     from offline_judge.cli.display import Display
 
     with Display(session.diagnostics) as display:
-        view = api.evidence_drop(run_id, sample_id, passage_id, session.settings(), display)
+        view = api.evidence_drop(
+            run_id, sample_id, passage_id, session.settings(), display, new_id=new_id
+        )
     _report(session, view, sample_id)
 
 

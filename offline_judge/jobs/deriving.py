@@ -58,10 +58,14 @@ def write_passage(text: str, *, title: str = "", url: str = "", date: str = "") 
 
 @dataclass(frozen=True)
 class Change:
-    """What is changed of a sample's evidence: a passage is added, or one is left out by its id."""
+    """What is changed of a sample's evidence: a passage is added, or one is left out by its id.
+
+    `new_id` is the id that the derived run shall have, where it is made already.
+    """
 
     add: Passage | None = None
     leave_out: str = ""
+    new_id: str = ""
 
 
 @outside_event_loop
@@ -108,6 +112,7 @@ def derive(
         ),
         amendment=amendment,
         calibration=recorded.calibration,
+        run_id=change.new_id,
     )
     check = _alike(recorded, amendment)
     return begin_loaded(order, loaded, as_recorded(settings, recorded), listener, check)

@@ -7,9 +7,11 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 from offline_judge import wiring
 from offline_judge.errors import InterruptedRunError, StartError, StorageError
@@ -72,6 +74,24 @@ def start_again(
         return holder is not None and holder.pid == pid
 
     return _Child(arguments, directory.run_id, settings).wait_for(taken, waiting)
+
+
+@contextmanager
+def kept_text(text: str, settings: Settings) -> Iterator[Path]:
+    """A text in a file that only its user may read, for as long as the block lasts.
+
+    Raises:
+        StorageError: it cannot be written.
+    """
+    folder = settings.cache_path / "starts"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with NamedTemporaryFile("wb", dir=folder, suffix=".txt") as file:
+            file.write(text.encode("utf-8", "replace"))
+            file.flush()
+            yield Path(file.name)
+    except OSError as error:
+        raise storage_error(error, folder) from error
 
 
 class _Child:

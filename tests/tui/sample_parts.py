@@ -18,6 +18,7 @@ from offline_judge_tui.widgets.trace_tree import TraceTree
 from textual.pilot import Pilot
 from textual.widgets import Static
 
+import offline_judge
 from offline_judge import api
 from offline_judge.settings import Settings, load_settings
 
@@ -78,6 +79,8 @@ class Judged:
 def judge_four(folder: Path, monkeypatch: pytest.MonkeyPatch, method: str = "sage") -> Judged:
     """Judge four samples for good, in a folder of their own."""
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(folder))
+    # Runs that are started apart must find the program, installed or not.
+    monkeypatch.setenv("PYTHONPATH", str(Path(str(offline_judge.__file__)).parents[1]))
     (folder / "script.json").write_text(json.dumps(SCRIPT))
     flags = {
         "judge": f"scripted:{folder / 'script.json'}",

@@ -126,6 +126,8 @@ async def test_a_passage_of_ones_own_that_cannot_be_used_is_asked_for_again(
         await until(pilot, lambda: app.screen is screen and len(listed(app)) == 2)
         assert "own:" in listed(app)[1]
     assert len(api.list_runs(judged.settings)) == 2
+    # What was handed over in a file is not kept there.
+    assert list(judged.settings.cache_path.glob("starts/*.txt")) == []
 
 
 async def test_an_empty_passage_is_refused_at_once(judged: Judged) -> None:
@@ -157,7 +159,7 @@ async def test_it_can_be_stopped(judged: Judged) -> None:
         await pilot.press("a")
         await write_own(pilot, app, "A passage of my own.")
         await until(pilot, lambda: app.screen is screen)
-        await until(pilot, lambda: "relevance" in text(app, "#why-doing"))
+        await until(pilot, lambda: "reading" in text(app, "#why-doing"))
         await pilot.press("a")
         assert app.screen is screen
         screen.query_one("#why-stop", Button).press()
@@ -173,7 +175,7 @@ async def test_the_end_of_the_app_ends_what_it_began(judged: Judged) -> None:
         await pilot.press("a")
         await write_own(pilot, app, "A passage of my own.")
         await until(pilot, lambda: app.screen is screen)
-        await until(pilot, lambda: "relevance" in text(app, "#why-doing"))
+        await until(pilot, lambda: "reading" in text(app, "#why-doing"))
     newest = api.list_runs(judged.settings)[0]
     assert newest.parent is not None
     deadline = time.monotonic() + PATIENCE_S

@@ -1,17 +1,20 @@
-"""Judging a sample again with its evidence changed: a derived run made in this process."""
+"""Judging a sample again with its evidence changed: a derived run, in a process of its own."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from offline_judge.errors import OfflineJudgeError, RunNotFoundError, StorageError
+
 if TYPE_CHECKING:
     from offline_judge.api import RunView
     from offline_judge.domain.events import AnyEvent
-    from offline_judge.domain.progress import Preflight, Progress
+    from offline_judge.domain.news import News
     from offline_judge.settings import Settings
 
 _LOOK_S = 0.2
@@ -65,33 +68,6 @@ class Variant:
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Teller:
-    """Listens to the derived run and says in a line what it does."""
-
-    told: Callable[[str], None]
-
-    def phase(self, phase: str, detail: str = "") -> None:
-        """The engine or the run entered a phase."""
-        self.told(f"{phase}: {detail}" if detail else phase)
-
-    def preflight(self, report: Preflight) -> None:
-        """Nothing that a single sample calls for."""
-
-    def progress(self, progress: Progress) -> None:
-        """What the sample does now."""
-        for doing in progress.in_flight.values():
-            self.told(doing)
-
-    def event(self, event: AnyEvent) -> None:
-        """An event was recorded."""
-        match event.event:
-            case "search_finished":
-                self.told(f"searched for “{getattr(event, 'query', '')}”")
-            case "call_finished":
-                self.told(f"read: {getattr(event, 'stage', '')}")
-
-
 def judge_again(
     target: Target,
     change: Change,
@@ -99,40 +75,84 @@ def judge_again(
     told: Callable[[str], None],
     given_up: Callable[[], bool],
 ) -> Variant:
-    """Judge it again; blocks until that has ended.
+    """Judge it again, in a process of its own; blocks until that has ended.
 
     Args:
         target: The sample; its own trace is only read.
         change: What is changed of its evidence.
         settings: Where runs are.
         told: Told what happens, on this thread.
-        given_up: Asked a few times a second, on a thread of its own; true cancels the derived run.
+        given_up: Asked a few times a second, also on a thread of its own; true cancels the run.
 
     Raises:
-        OfflineJudgeError: as `api.evidence_add` and `api.evidence_drop`.
+        StartError: it cannot be judged so; what kept it from it.
+        InterruptedRunError: it was given up before there was a run.
+        OfflineJudgeError: the run failed, or cannot be read.
     """
     from offline_judge import api
 
-    teller, ended = Teller(told), threading.Event()
-    before = next((listing.id for listing in api.run_listings(settings, quick=True)), "")
+    def waiting(said: str) -> bool:
+        told(said or "starting")
+        return not given_up()
+
+    passage = api.OwnPassage(change.text, change.title, change.url, change.date)
+    wanted = change.without or passage
+    run_id = api.start_change(target.run_id, target.sample_id, wanted, settings, waiting).run_id
+    ended = threading.Event()
     guard = threading.Thread(
         target=_cancel_when,
-        args=(given_up, ended, lambda: _cancel(target, before, settings)),
+        args=(given_up, ended, lambda: _cancel(run_id, settings)),
         name=f"cancels judging {target.sample_id} again",
         daemon=True,
     )
     guard.start()
     try:
-        if change.without:
-            view = api.evidence_drop(
-                target.run_id, target.sample_id, change.without, settings, teller
-            )
-        else:
-            passage = api.OwnPassage(change.text, change.title, change.url, change.date)
-            view = api.evidence_add(target.run_id, target.sample_id, passage, settings, teller)
+        _follow(run_id, settings, told)
     finally:
         ended.set()
+    view = api.load_run(run_id, settings)
+    if view.summary.status == "failed":
+        raise OfflineJudgeError(api.run_log(run_id, settings)[-1].text, where=run_id)
     return _variant(view, target)
+
+
+def _follow(run_id: str, settings: Settings, told: Callable[[str], None]) -> None:
+    """Tell what the run does, until no process works on it any more."""
+    from offline_judge import api
+
+    while True:
+        try:
+            with api.watch(run_id, settings) as watch:
+                for news in watch:
+                    if said := _said(news):
+                        told(said)
+        except (RunNotFoundError, StorageError):
+            if not api.run_holder(run_id, settings):
+                return
+            # Its process is starting or ending: it holds the run and does not listen.
+            time.sleep(_LOOK_S / 2)
+
+
+def _said(news: News) -> str:
+    """What a piece of news says of a run of one sample, in a line."""
+    if news.kind == "phase":
+        return f"{news.phase}: {news.detail}" if news.detail else news.phase
+    if news.progress is not None:
+        return next(iter(news.progress.in_flight.values()), "")
+    if news.event is not None:
+        return _recorded(news.event)
+    return ""
+
+
+def _recorded(event: AnyEvent) -> str:
+    match event.event:
+        case "search_finished":
+            return f"searched for “{getattr(event, 'query', '')}”"
+        case "call_finished":
+            return f"read: {getattr(event, 'stage', '')}"
+        case "engine_started":
+            return "the judge is ready"
+    return ""
 
 
 def variants(
@@ -151,7 +171,6 @@ def variants(
         OfflineJudgeError: the folder of runs cannot be read.
     """
     from offline_judge import api
-    from offline_judge.errors import OfflineJudgeError
 
     found: list[Variant] = []
     for listing in api.run_listings(settings, quick=True):
@@ -190,19 +209,12 @@ def _cancel_when(
             return
 
 
-def _cancel(target: Target, before: str, settings: Settings) -> bool:
-    """Ask the derived run to stop; false where there is none yet, or it does not listen yet."""
+def _cancel(run_id: str, settings: Settings) -> bool:
+    """Ask the derived run to stop; false where it does not listen yet."""
     from offline_judge import api
-    from offline_judge.errors import OfflineJudgeError
 
     try:
-        for listing in api.run_listings(settings, quick=True):
-            if listing.id <= before:
-                break
-            parent = listing.parent
-            if parent is not None and Target(parent.run_id, parent.sample_id) == target:
-                api.cancel(listing.id, settings)
-                return True
+        api.cancel(run_id, settings)
     except OfflineJudgeError:
         return False
-    return False
+    return True

@@ -121,7 +121,7 @@ class Why:
         change, self._running = self._running, None
         told = problem(error).plain
         self._pane.finish(told, bad=True)
-        if change is not None and change.text and isinstance(error, UsageError):
+        if change is not None and change.text and error.exit_code == UsageError.exit_code:
             self.ask_own(told)
 
     def _doing(self, doing: str) -> None:
