@@ -95,16 +95,21 @@ def screen_lines(screen: Screen[Any]) -> str:
     return "\n".join("".join(segment.text for segment in strip) for strip in strips)
 
 
-def table_of(pilot: Pilot[None]) -> RowTable:
-    return pilot.app.screen.query_one(RowTable)
-
-
 def shown_rows(pilot: Pilot[None]) -> list[str]:
-    """Keys of the rows that the table knows, in order."""
-    table = table_of(pilot)
+    """Keys of the rows that the table knows, in order; none of a screen that is still made."""
+    tables = pilot.app.screen.query(RowTable)
+    if not tables:
+        return []
+    table = tables.first(RowTable)
     found = (table.known(number) for number in range(table.total))
     return [row.key for row in found if row is not None]
 
 
+def table_of(pilot: Pilot[None]) -> RowTable:
+    return pilot.app.screen.query_one(RowTable)
+
+
 def static(pilot: Pilot[None], selector: str) -> str:
-    return str(pilot.app.screen.query_one(selector, Static).render())
+    """What a widget says; nothing where the screen is still made."""
+    found = pilot.app.screen.query(selector)
+    return str(found.first(Static).render()) if found else ""

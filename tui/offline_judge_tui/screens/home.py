@@ -67,6 +67,8 @@ class HomeScreen(Filtering):
 
     def on_mount(self) -> None:
         """Begin to read once this is seen."""
+        if not self.query(RowTable):
+            return  # it goes before it has come
         self.table.focus()
         self.call_after_refresh(self._begin)
         self.set_interval(_LOOK_S, self._look_again)

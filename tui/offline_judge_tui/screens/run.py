@@ -99,10 +99,11 @@ class RunScreen(Filtering):
 
     def on_mount(self) -> None:
         """Open the run once this is seen."""
-        self.table.focus()
-        self._show_pane("now")
-        self.call_after_refresh(self._open)
-        self.set_interval(_LOOK_S, self._look)
+        if self.query(RowTable):  # else it goes before it has come
+            self.table.focus()
+            self._show_pane("now")
+            self.call_after_refresh(self._open)
+            self.set_interval(_LOOK_S, self._look)
 
     @property
     def table(self) -> RowTable:

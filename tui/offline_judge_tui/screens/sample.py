@@ -97,6 +97,8 @@ class SampleScreen(Desk):
 
     def on_mount(self) -> None:
         """Read the sample once the screen is seen."""
+        if not self.query(TraceTree):
+            return  # it goes before it has come
         self.query_one(TraceTree).focus()
         self.call_after_refresh(self.action_reload)
 
