@@ -138,7 +138,18 @@ class BackendCrashedError(BackendError):
 
 
 class BackendResponseError(BackendError):
-    """The engine's answer breaks its own protocol."""
+    """The engine's answer breaks its own protocol, or refuses the request.
+
+    Args:
+        message: As of `OfflineJudgeError`.
+        where: Likewise.
+        remedy: Likewise.
+        status: The HTTP status it refused with; 0 for none.
+    """
+
+    def __init__(self, message: str, *, where: str = "", remedy: str = "", status: int = 0) -> None:
+        super().__init__(message, where=where, remedy=remedy)
+        self.status = status
 
 
 class ContextOverflowError(BackendError):

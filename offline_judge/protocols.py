@@ -61,10 +61,16 @@ class Backend(Protocol):
     async def close(self) -> None:
         """End the engine and wait until it is gone. Safe to call twice."""
 
-    async def prepare(self, messages: Sequence[Message], *, thinking: bool = False) -> Prompt:
+    async def prepare(
+        self, messages: Sequence[Message], *, thinking: bool = False, begun: str = ""
+    ) -> Prompt:
         """Render messages with the model's chat template and count their tokens.
 
         A conversation that ends with an assistant turn is left open for the model to continue it.
+        `begun` is the beginning of the answer, put behind the rendering word by word.
+
+        Raises:
+            BackendError: an engine that is no `token_level` one was given a begun answer.
         """
 
     def generate(

@@ -164,7 +164,13 @@ BACKENDS = Registry(
     "backend",
     {
         "llama_cpp": "offline_judge.backends.llama_cpp:BACKEND",
+        "llama_cpp_python": "offline_judge.backends.llama_cpp_python:BACKEND",
+        "llama_server": "offline_judge.backends.llama_server:BACKEND",
+        "lmstudio": "offline_judge.backends.lmstudio:BACKEND",
+        "ollama": "offline_judge.backends.ollama:BACKEND",
+        "openai": "offline_judge.backends.openai:BACKEND",
         "scripted": "offline_judge.backends.scripted:BACKEND",
+        "vllm": "offline_judge.backends.vllm:BACKEND",
     },
 )
 PROVIDERS = Registry(

@@ -36,7 +36,27 @@ class Settings:
     `offline-judge.toml`; `origins` says for each where its value came from.
     """
 
-    judge: str = _help("Name of the judge's model card.", "qwen2.5-coder-1.5b-instruct")
+    judge: str = _help(
+        "Name of the judge's model card; or a server that runs: `ollama:MODEL`, `lmstudio:MODEL`, "
+        "`vllm:MODEL`, `llama-server:MODEL`, `openai:MODEL`, each with `@URL` if it is elsewhere; "
+        "several of one model, separated by commas, share the work.",
+        "qwen2.5-coder-1.5b-instruct",
+    )
+    engine: str = _help(
+        "What runs a model card: `auto`, `llama_cpp`, `llama_cpp_python`, `llama_server`, `vllm`, "
+        "or an environment that `engines install` made.",
+        "auto",
+    )
+    gpu: str = _help("GPU of the engine: `auto` where there is one, `off`, or `required`.", "auto")
+    gpu_layers: int = _help("Layers put on the GPU; -1 for as many as fit.", -1)
+    kv_cache: str = _help("How the key-value cache is stored: `f16`, `q8_0` or `q4_0`.", "f16")
+    speculative: bool = _help("Draft tokens out of what was said before (n-grams).", False)
+    thinking_tokens: int = _help("Tokens the judge may think before it answers; 0 for none.", 0)
+    llama_server: str = _help("Your own `llama-server` program, for that engine.", "")
+    base_url: str = _help("Address of the server that runs, where it is not the usual one.", "")
+    allow_remote: str = _help(
+        "Hosts beyond this machine that prompts may be sent to, separated by commas.", ""
+    )
     search: str = _help("Search provider: `corpus`, `corpus:NAME` or `memory`.", "corpus")
     offline: bool = _help("Search only what is on this machine, memory included.", False)
     locale: str = _help("Language or region that searches are made for, such as `pt-BR`.", "")
@@ -109,15 +129,29 @@ _KINDS: dict[type, str] = {
     bool: "true or false",
 }
 _ENVIRONMENT, _FLAG = "environment", "flag"
-_NO_SETTINGS = frozenset({f"{ENV_PREFIX}TEST_MODELS", f"{ENV_PREFIX}DATA"})
-"""Variables of the tests and of the measuring scripts, which are no settings."""
+API_KEY = f"{ENV_PREFIX}API_KEY"
+"""The key of a server that runs: a secret, so no setting, which a run would record."""
+_NO_SETTINGS = frozenset(
+    {API_KEY, f"{ENV_PREFIX}DATA"}
+    | {
+        f"{ENV_PREFIX}TEST_{name}"
+        for name in ("MODELS", "LLAMA_SERVER", "LLAMA_CPP_PYTHON", "VLLM", "VLLM_MODEL")
+    }
+)
+"""Variables of the tests and of the measuring scripts, and the key."""
 _TRUE, _FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off"}
+_CHOICES = {
+    "gpu": ("auto", "off", "required"),
+    "kv_cache": ("f16", "q8_0", "q4_0"),
+}
 _MINIMUM = {
     "lanes": 1,
     "window": 256,
     "threads": 0,
     "batch": 0,
     "seed": 0,
+    "gpu_layers": -1,
+    "thinking_tokens": 0,
     "max_age_days": 0,
     "memory_similarity": 0,
 }
@@ -295,6 +329,9 @@ def _convert(name: str, raw: Any, place: str) -> Any:
         raise SettingsError(f"`{name}` must be {_KINDS[kind]}, not {raw!r}", where=place) from None
     if kind is float and not math.isfinite(value):
         raise SettingsError(f"`{name}` must be a finite number, not {value}", where=place)
+    if name in _CHOICES and value not in _CHOICES[name]:
+        known = ", ".join(_CHOICES[name])
+        raise SettingsError(f"`{name}` must be one of {known}, not {value!r}", where=place)
     if name in _MINIMUM and value < _MINIMUM[name]:
         raise SettingsError(f"`{name}` must be at least {_MINIMUM[name]}, not {value}", where=place)
     return value

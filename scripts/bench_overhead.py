@@ -27,8 +27,8 @@ from benching import bootstrap, machine
 from replay_client import Replayed, replay
 
 from offline_judge import api, wiring
-from offline_judge.backends.engine import Engine
 from offline_judge.backends.llama_cpp import LlamaCppBackend
+from offline_judge.backends.serving import Serving
 from offline_judge.settings import Settings, load_settings
 
 SCRIPTS = Path(__file__).resolve().parent
@@ -76,7 +76,7 @@ async def measure(settings: Settings, samples: Sequence[Recorded]) -> Measured:
             await engine.close()
 
 
-async def _tokens(engine: Engine, texts: Sequence[str]) -> int:
+async def _tokens(engine: Serving, texts: Sequence[str]) -> int:
     wire = await engine.wire()
     answers = [await wire.post("/tokenize", {"content": text}) for text in texts]
     return sum(len(answer["tokens"]) for answer in answers)

@@ -10,7 +10,7 @@ from typing import Any
 
 from replay_client import Request
 
-from offline_judge.backends.wire import Wire
+from offline_judge.backends.wire import Framing, Wire
 from offline_judge.domain.events import AnyEvent, CallFinished, SampleFinished, SampleStarted
 from offline_judge.domain.progress import Preflight, Progress
 
@@ -101,11 +101,11 @@ def recording(recorder: Recorder) -> Iterator[None]:
 
     @asynccontextmanager
     async def stream(
-        self: Wire, path: str, body: dict[str, Any]
+        self: Wire, path: str, body: Any, framing: Framing = "sse"
     ) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
         call = recorder.begin(body)
         try:
-            async with original(self, path, body) as events:
+            async with original(self, path, body, framing) as events:
                 yield events
         finally:
             call.ended = time.perf_counter()

@@ -36,13 +36,15 @@ class AbsentBackend:
     async def close(self) -> None:
         """Nothing to end."""
 
-    async def prepare(self, messages: Sequence[Message], *, thinking: bool = False) -> Prompt:
+    async def prepare(
+        self, messages: Sequence[Message], *, thinking: bool = False, begun: str = ""
+    ) -> Prompt:
         """Refuse.
 
         Raises:
             BackendError: always.
         """
-        del messages, thinking
+        del messages, thinking, begun
         raise _refusal()
 
     async def generate(

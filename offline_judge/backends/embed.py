@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from offline_judge.backends.engine import Engine
+from offline_judge.backends.launch_llama import ScriptLauncher
 from offline_judge.backends.options import EngineOptions
 from offline_judge.errors import (
     BackendCrashedError,
@@ -198,7 +199,7 @@ class GgufEmbedder:
 
 async def _make_engine(options: EngineOptions, script: Path | None) -> Engine:
     """Made on the loop that it will be used on."""
-    return Engine(options, script=script) if script else Engine(options)
+    return Engine(options, ScriptLauncher(script) if script else ScriptLauncher())
 
 
 def _silent(phase: str, detail: str = "") -> None:

@@ -1,26 +1,24 @@
-"""Keeps one llama.cpp child up: start, crash, restart with back-off, stall, end."""
+"""Keeps one engine's child up: start, crash, restart with back-off, stall, end."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
 import secrets
 import time
-from pathlib import Path
-from typing import Any
 
+from offline_judge.backends.devices import offloaded_layers
 from offline_judge.backends.options import EngineOptions
-from offline_judge.backends.process import ChildProcess, ChildSpec
+from offline_judge.backends.process import ChildProcess
+from offline_judge.backends.serving import Launcher
 from offline_judge.backends.wire import Wire
 from offline_judge.errors import BackendCrashedError, BackendError, BackendStartError
 from offline_judge.protocols import StartListener
 
-_SCRIPT = Path(__file__).with_name("llama_child.py")
-_PHASE_TIMEOUTS_S = {"spawn": 60.0, "import": 120.0, "load": 1200.0}
 _FIRST_BACK_OFF_S = 0.5
 _MOST_FAILURES = 5
 _DEATH_S = 2.0
+_MOST_AMENDMENTS = 2
 
 
 class Engine:
@@ -28,17 +26,18 @@ class Engine:
 
     Args:
         options: The model and the engine's sizes.
-        script: The child's program; tests have smaller ones.
+        launcher: How its child is begun.
     """
 
-    def __init__(self, options: EngineOptions, *, script: Path = _SCRIPT) -> None:
+    def __init__(self, options: EngineOptions, launcher: Launcher) -> None:
         self.options = options
         self.version = ""
         self.address = ""
         self.start_s = 0.0
         self.restarts = 0
         self.stall_s = options.stall_s
-        self._script = script
+        self.offloaded: tuple[int, int] | None = None
+        self._launcher = launcher
         self._listener: StartListener = _silent
         self._child: ChildProcess | None = None
         self._wire: Wire | None = None
@@ -69,7 +68,7 @@ class Engine:
         self._listener = listener
         self._closed = False
         async with self._lock:
-            await self._launch()
+            await self._first_launch()
         self._watchdog = asyncio.create_task(self._watch())
 
     async def wire(self) -> Wire:
@@ -171,37 +170,32 @@ class Engine:
             where=words,
         )
 
+    async def _first_launch(self) -> None:
+        """Launch, and once more with what the engine itself says would fit."""
+        for left in range(_MOST_AMENDMENTS, -1, -1):
+            try:
+                await self._launch()
+            except BackendStartError:
+                log = self._child.log if self._child else ()
+                amended, why = self._launcher.amended(self.options, log)
+                if not left or amended == self.options:
+                    raise
+                self._listener("amend", why)
+                self.options = amended
+            else:
+                return
+
     async def _launch(self) -> None:
         await self._let_go(graceful=False)
         begun = time.monotonic()
         self.api_key = secrets.token_urlsafe(24)
-        options = self.options
-        self._child = ChildProcess(
-            ChildSpec(
-                script=self._script,
-                config=self._config(),
-                name=f"the engine for {options.model_name}",
-                phase_timeouts_s=_PHASE_TIMEOUTS_S,
-            )
-        )
+        spec = self._launcher.spec(self.options, self.api_key, self.connections)
+        self._child = ChildProcess(spec)
         ready = await self._child.start(self._listener)
-        self.version, self.address = str(ready["version"]), str(ready["address"])
+        self.version, self.address = str(ready.get("version", "")), str(ready["address"])
+        self.offloaded = offloaded_layers(self._child.log)
         self._wire = Wire(self.address, self.api_key, self.connections)
         self.start_s = time.monotonic() - begun
-
-    def _config(self) -> dict[str, Any]:
-        options = self.options
-        return {
-            "parent_pid": os.getpid(),
-            "api_key": self.api_key,
-            "model_path": str(options.model_path),
-            "window": options.window,
-            "slots": options.slots,
-            "batch": options.chosen_batch(),
-            "threads": options.chosen_threads(),
-            "connections": self.connections,
-            "pooling": options.pooling,
-        }
 
     async def _let_go(self, *, graceful: bool) -> None:
         if self._wire is not None:

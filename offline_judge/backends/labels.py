@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -115,3 +115,56 @@ class MassCount:
         scale = 1 / inside if inside > 1 else 1.0
         masses = {name: mass * scale for name, mass in self.masses.items()}
         return masses, max(0.0, 1.0 - sum(masses.values()))
+
+
+class LabelTokens:
+    """Token ids of labels' spellings, each asked for once.
+
+    Args:
+        tokenize: Gives the ids of a text that continues another.
+    """
+
+    def __init__(self, tokenize: Callable[[str], Awaitable[Tokens]]) -> None:
+        self._tokenize = tokenize
+        self._known: dict[str, Tokens] = {}
+
+    async def plan(self, labels: Sequence[Label]) -> LabelPlan:
+        """The spellings of labels to sum.
+
+        Raises:
+            SchemaError: as `plan_labels`.
+        """
+        for label in labels:
+            for variant in label.variants():
+                if variant not in self._known:
+                    self._known[variant] = await self._tokenize(variant)
+        return plan_labels(labels, self._known)
+
+
+async def count_masses(
+    plan: LabelPlan, first: Alternatives, further: Callable[[Tokens], Awaitable[Alternatives]]
+) -> tuple[MassCount, int]:
+    """Sum each label's spellings, reading further tokens where a spelling has several.
+
+    Args:
+        plan: What to sum.
+        first: The distribution right behind the prompt.
+        further: Gives that behind the prompt and some forced tokens.
+
+    Returns:
+        The count, and how many distributions were read for it.
+    """
+    count, steps = MassCount(unseen=first.unseen), 1
+    for name, spellings in plan.spellings.items():
+        for tokens in spellings:
+            mass = first.masses.get(tokens[0], 0.0)
+            for at in range(1, len(tokens)):
+                if mass < NEGLIGIBLE:
+                    mass = 0.0
+                    break
+                behind = await further(tokens[:at])
+                count.unseen += mass * behind.unseen
+                mass *= behind.masses.get(tokens[at], 0.0)
+                steps += 1
+            count.add(name, mass)
+    return count, steps

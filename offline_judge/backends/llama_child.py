@@ -17,6 +17,11 @@ import threading
 from typing import Any, NoReturn
 
 _PR_SET_PDEATHSIG = 1
+_GPU_KINDS = ("GPU", "IGPU", "ACCEL")
+_NO_GPU = (
+    "Install a build for it (`offline-judge engines install llama-cuda`, llama-rocm or "
+    "llama-vulkan) and choose that engine, or set gpu = auto."
+)
 
 
 def main() -> int:
@@ -35,9 +40,13 @@ def main() -> int:
     _tell(report, phase="import")
     import xllamacpp
 
-    _tell(report, phase="load", version=xllamacpp.__version__)
+    devices = device_report(xllamacpp)
+    if problem := gpu_problem(devices, config["gpu"]):
+        _tell(report, phase="failed", error=problem, remedy=_NO_GPU)
+        return 1
+    _tell(report, phase="load", version=xllamacpp.__version__, devices=devices)
     try:
-        server = xllamacpp.Server(_params(xllamacpp, config))
+        server = xllamacpp.Server(_params(xllamacpp, config, devices))
     except RuntimeError as error:
         _tell(report, phase="failed", error=str(error))
         return 1
@@ -76,7 +85,35 @@ def _tell(report: int, **fields: Any) -> None:
     os.write(report, json.dumps(fields).encode() + b"\n")
 
 
-def _params(xllamacpp: Any, config: dict[str, Any]) -> Any:
+def device_report(xllamacpp: Any) -> list[dict[str, Any]]:
+    """The devices that this build can compute on: name, description, kind, bytes free and all."""
+    return [
+        {
+            "name": str(device["name"]),
+            "description": str(device["description"]),
+            "kind": device["type"].name.rpartition("_")[2],
+            "free": int(device["memory_free"]),
+            "total": int(device["memory_total"]),
+        }
+        for device in xllamacpp.get_device_info()
+    ]
+
+
+def gpu_problem(devices: list[dict[str, Any]], wanted: str) -> str:
+    """Why a GPU that was asked for cannot be used; empty where it can, or was not asked for."""
+    if wanted != "required":
+        return ""
+    gpus = [device for device in devices if device["kind"] in _GPU_KINDS]
+    if not gpus:
+        kinds = ", ".join(sorted({device["kind"] for device in devices})) or "nothing"
+        return f"a GPU is required, and this build of llama.cpp sees {kinds} only"
+    if not any(device["free"] > 0 for device in gpus):
+        names = ", ".join(device["description"] or device["name"] for device in gpus)
+        return f"a GPU is required, and none has free memory: {names}"
+    return ""
+
+
+def _params(xllamacpp: Any, config: dict[str, Any], devices: list[dict[str, Any]]) -> Any:
     params = xllamacpp.CommonParams()
     params.model.path = config["model_path"]
     params.n_parallel = config["slots"]
@@ -87,8 +124,9 @@ def _params(xllamacpp: Any, config: dict[str, Any]) -> Any:
         # Threads that spin while they wait gain nothing measurable on free cores and slow a
         # machine with other work down many times over.
         cpu.poll = 0
-    # Never a smaller window than asked for, never a shifted one: overflow is an error.
-    params.fit_params = False
+    _offload(params, config, devices)
+    _cache_types(xllamacpp, params, config)
+    # Never a shifted window: overflow is an error.
     params.ctx_shift = False
     params.kv_unified = False
     # Answers of other requests have leaked out of the host-memory prompt cache.
@@ -107,11 +145,33 @@ def _params(xllamacpp: Any, config: dict[str, Any]) -> Any:
     params.offline = True
     params.use_jinja = True
     params.warmup = True
+    if config["speculative"]:
+        params.speculative.types = [
+            xllamacpp.common_speculative_type.COMMON_SPECULATIVE_TYPE_NGRAM_SIMPLE
+        ]
     if config["pooling"]:
         kinds = xllamacpp.llama_pooling_type
         params.embedding = True
         params.pooling_type = getattr(kinds, f"LLAMA_POOLING_TYPE_{config['pooling'].upper()}")
     return params
+
+
+def _offload(params: Any, config: dict[str, Any], devices: list[dict[str, Any]]) -> None:
+    """Put as many layers on a GPU as fit beside the whole window, which is never made smaller."""
+    gpu = config["gpu"] != "off" and any(device["kind"] in _GPU_KINDS for device in devices)
+    params.fit_params = gpu and config["gpu_layers"] < 0
+    params.fit_params_min_ctx = params.n_ctx
+    if not gpu:
+        params.n_gpu_layers = 0
+    elif config["gpu_layers"] >= 0:
+        params.n_gpu_layers = config["gpu_layers"]
+    if gpu:
+        params.n_batch = params.n_ubatch = config["gpu_batch"]
+
+
+def _cache_types(xllamacpp: Any, params: Any, config: dict[str, Any]) -> None:
+    kind = getattr(xllamacpp.ggml_type, f"GGML_TYPE_{config['kv_cache'].upper()}")
+    params.cache_type_k = params.cache_type_v = kind
 
 
 if __name__ == "__main__":

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 from typing import Any, ClassVar
 
 from offline_judge.backends import probe
 from offline_judge.backends.answer import StreamedAnswer
 from offline_judge.backends.dialect import completion_body, timings, usage
 from offline_judge.backends.engine import Engine
-from offline_judge.backends.labels import (
-    NEGLIGIBLE,
-    Alternatives,
-    LabelPlan,
-    MassCount,
-    Tokens,
-    plan_labels,
-)
+from offline_judge.backends.labels import Alternatives, LabelTokens, Tokens, count_masses
+from offline_judge.backends.launch_llama import ScriptLauncher
+from offline_judge.backends.mixups import MixUpWatch
 from offline_judge.backends.options import EngineOptions
 from offline_judge.backends.requests import Hold, Requests
+from offline_judge.backends.room import SMALLEST_OUTPUT, room_behind
+from offline_judge.backends.serving import Serving
 from offline_judge.domain.message import (
     Capabilities,
     Constraint,
@@ -31,20 +28,15 @@ from offline_judge.domain.message import (
     Message,
     Prompt,
     Sampling,
-    merge_same_role,
+    without_system,
 )
 from offline_judge.errors import (
-    BackendCrashedError,
     BackendResponseError,
     BackendStartError,
-    ContextOverflowError,
 )
 from offline_judge.protocols import Backend, StartListener
 
-# An answer with less room than this is not worth starting.
-_SMALLEST_OUTPUT = 16
 _ALTERNATIVES = 100
-_CALLS_BETWEEN_CHECKS = 200
 
 
 class LlamaCppBackend:
@@ -52,14 +44,13 @@ class LlamaCppBackend:
 
     name: ClassVar[str] = "llama_cpp"
 
-    def __init__(self, options: EngineOptions) -> None:
+    def __init__(self, options: EngineOptions, engine: Serving | None = None) -> None:
         self._options = options
-        self._engine = Engine(options)
+        self._engine = engine or Engine(options, ScriptLauncher())
         self._requests = Requests(self._engine, options.slots)
         self._capabilities: Capabilities | None = None
-        self._tokens: dict[str, Tokens] = {}
-        self._next_check = _CALLS_BETWEEN_CHECKS
-        self._check: asyncio.Task[None] | None = None
+        self._labels = LabelTokens(lambda text: self._tokenize(text, whole=False))
+        self._mix_ups = MixUpWatch(self.check_mix_ups)
 
     @property
     def capabilities(self) -> Capabilities:
@@ -68,8 +59,8 @@ class LlamaCppBackend:
         return self._capabilities
 
     @property
-    def engine(self) -> Engine:
-        """The supervised child: its version, address and number of restarts."""
+    def engine(self) -> Serving:
+        """What keeps the server up: its version, its number of restarts."""
         return self._engine
 
     @property
@@ -108,7 +99,7 @@ class LlamaCppBackend:
             listener("probe", "window, constraint, seed, mix-ups")
             await self._read_capabilities()
             await self.check_mix_ups()
-            self._capabilities = await probe.tried(self)
+            self._capabilities = await probe.tried(self, thinking=self._options.thinks)
         except BaseException:
             await self.close()
             raise
@@ -119,26 +110,31 @@ class LlamaCppBackend:
 
     async def close(self) -> None:
         """End the engine and wait until it is gone. Safe to call twice."""
-        if self._check is not None:
-            self._check.cancel()
-            await asyncio.gather(self._check, return_exceptions=True)
-            self._check = None
+        await self._mix_ups.close()
         await self._requests.close()
         await self._engine.close()
 
-    async def prepare(self, messages: Sequence[Message], *, thinking: bool = False) -> Prompt:
+    async def prepare(
+        self, messages: Sequence[Message], *, thinking: bool = False, begun: str = ""
+    ) -> Prompt:
         """Render messages with the model's chat template and count their tokens.
 
         A conversation that ends with an assistant turn is left open for the model to continue it.
         """
-        turns = messages if self._options.system_role else _without_system(messages)
+        turns = messages if self._options.system_role else without_system(messages)
         body = {
             "messages": [turn.model_dump() for turn in turns],
             "chat_template_kwargs": {self._options.thinking_switch: thinking},
         }
-        text = str((await self._requests.post("/apply-template", body))["prompt"])
+        text = str((await self._requests.post("/apply-template", body))["prompt"]) + begun
         ids = await self._tokenize(text, whole=True)
-        return Prompt(messages=tuple(messages), text=text, token_ids=ids, tokens=len(ids))
+        return Prompt(
+            messages=tuple(messages),
+            text=text,
+            token_ids=ids,
+            tokens=len(ids),
+            thinking=thinking,
+        )
 
     async def generate(
         self,
@@ -155,8 +151,8 @@ class LlamaCppBackend:
             BackendCrashedError: the engine died; it is started again for the next request.
             BackendResponseError: the engine broke its protocol.
         """
-        room = self._room(prompt, min(sampling.max_tokens, _SMALLEST_OUTPUT))
-        self._raise_mix_up()
+        room = self._room(prompt, min(sampling.max_tokens, SMALLEST_OUTPUT))
+        self._mix_ups.raise_found()
         capped = sampling.model_copy(update={"max_tokens": min(sampling.max_tokens, room)})
         answer = StreamedAnswer(prompt)
         async with self._requests.hold(affinity) as hold:
@@ -168,7 +164,7 @@ class LlamaCppBackend:
                     if answer.runaway:
                         break
         self._requests.rates.add(answer.usage, answer.timings)
-        self._check_in_time()
+        self._mix_ups.finished(self._requests.finished)
         yield answer.generation()
 
     async def label_probabilities(
@@ -182,16 +178,20 @@ class LlamaCppBackend:
             SchemaError: two labels share a first token.
             ContextOverflowError: prompt and label do not fit one slot.
         """
-        plan = await self._plan(labels)
+        plan = await self._labels.plan(labels)
         self._room(prompt, plan.longest)
-        self._raise_mix_up()
+        self._mix_ups.raise_found()
         async with self._requests.hold(affinity) as hold:
             first, final = await self._alternatives(prompt, (), hold)
-            count, steps = await self._count(prompt, plan, first, hold)
+
+            async def further(forced: Tokens) -> Alternatives:
+                return (await self._alternatives(prompt, forced, hold))[0]
+
+            count, steps = await count_masses(plan, first, further)
         masses, outside = count.settle()
         seen, took = usage(final), timings(final)
         self._requests.rates.add(seen, took)
-        self._check_in_time()
+        self._mix_ups.finished(self._requests.finished)
         return Labels(
             masses=masses,
             outside=outside,
@@ -214,25 +214,6 @@ class LlamaCppBackend:
         """What the engine says of each slot: `id`, `n_ctx`, `is_processing` and more."""
         states: list[dict[str, Any]] = await self._requests.get("/slots")
         return states
-
-    async def _count(
-        self, prompt: Prompt, plan: LabelPlan, first: Alternatives, hold: Hold
-    ) -> tuple[MassCount, int]:
-        """Sum each label's spellings, reading further tokens where a spelling has several."""
-        count, steps = MassCount(unseen=first.unseen), 1
-        for name, spellings in plan.spellings.items():
-            for tokens in spellings:
-                mass = first.masses.get(tokens[0], 0.0)
-                for at in range(1, len(tokens)):
-                    if mass < NEGLIGIBLE:
-                        mass = 0.0
-                        break
-                    further, _ = await self._alternatives(prompt, tokens[:at], hold)
-                    count.unseen += mass * further.unseen
-                    mass *= further.masses.get(tokens[at], 0.0)
-                    steps += 1
-                count.add(name, mass)
-        return count, steps
 
     async def _alternatives(
         self, prompt: Prompt, forced: Tokens, hold: Hold
@@ -258,22 +239,7 @@ class LlamaCppBackend:
         return found, final
 
     def _room(self, prompt: Prompt, least: int) -> int:
-        window = self.capabilities.window
-        room = window - prompt.tokens
-        if room < least:
-            raise ContextOverflowError(
-                f"The prompt has {prompt.tokens} tokens and a slot holds {window}:"
-                f" {max(room, 0)} are left for an answer and {least} are needed",
-                remedy="Use a larger `--window`, or shorter evidence.",
-            )
-        return room
-
-    async def _plan(self, labels: Sequence[Label]) -> LabelPlan:
-        for label in labels:
-            for variant in label.variants():
-                if variant not in self._tokens:
-                    self._tokens[variant] = await self._tokenize(variant, whole=False)
-        return plan_labels(labels, self._tokens)
+        return room_behind(prompt, self.capabilities.window, least)
 
     async def _tokenize(self, text: str, *, whole: bool) -> Tokens:
         body = {"content": text, "add_special": whole, "parse_special": whole}
@@ -293,19 +259,6 @@ class LlamaCppBackend:
             constraints=("json_schema",),
         )
 
-    def _check_in_time(self) -> None:
-        if self._requests.finished >= self._next_check and self._check is None:
-            self._next_check = self._requests.finished + _CALLS_BETWEEN_CHECKS
-            self._check = asyncio.create_task(self.check_mix_ups())
-
-    def _raise_mix_up(self) -> None:
-        """Raise what the last check found; it is kept, so that no later request is answered."""
-        if self._check is not None and self._check.done():
-            # A check that the engine did not live through says nothing about mix-ups.
-            with suppress(BackendCrashedError, BackendResponseError):
-                self._check.result()
-            self._check = None
-
     async def _repeat(self, slot: int) -> str:
         ids = await self._tokenize(probe.repetition(slot), whole=False)
         async with self._requests.hold_slot(slot) as hold:
@@ -318,15 +271,6 @@ class LlamaCppBackend:
                 async for event in events:
                     answer.take(event)
         return answer.generation().text
-
-
-def _without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
-    """For templates without a system role: its text leads the first user turn."""
-    as_user = [
-        Message(role="user", content=turn.content) if turn.role == "system" else turn
-        for turn in messages
-    ]
-    return merge_same_role(as_user)
 
 
 BACKEND: type[Backend] = LlamaCppBackend

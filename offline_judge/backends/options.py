@@ -1,4 +1,4 @@
-"""What an engine is started with."""
+"""What an engine is started with, or a running server is spoken to with."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ import math
 import os
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 # Largest size (billions of parameters) and the prompt tokens such a model reads in about a
 # second on two cores. A cancelled prompt is noticed between batches only, so a batch is kept
 # to about that second; larger batches read no faster on a CPU.
 _BATCHES = ((0.2, 256), (0.7, 128), (2.0, 64), (math.inf, 32))
+_GPU_BATCH = 512
+
+Gpu = Literal["auto", "off", "required"]
 
 
 @dataclass(frozen=True)
@@ -18,7 +22,7 @@ class EngineOptions:
     """One engine for one model.
 
     Attributes:
-        model_path: The GGUF file.
+        model_path: The GGUF file or, for vLLM, the folder; not of a server that already runs.
         model_name: Name for messages.
         window: Tokens one slot holds, prompt and output together.
         slots: Requests worked on at once; memory for `window * slots` tokens is taken.
@@ -29,10 +33,21 @@ class EngineOptions:
         thinking_switch: The chat template's variable that turns thinking on and off.
         pooling: `mean`, `cls` or `last` makes the engine embed texts instead of writing them.
         stall_s: A request may bring no sign of life for this long before the engine is killed.
+        python: Interpreter of the environment the engine is installed in; empty for this one.
+        program: The server's binary, for engines that are one.
+        gpu: Whether a GPU is used: where there is one, never, or else it is an error.
+        gpu_layers: Layers put on the GPU; -1 for as many as fit.
+        kv_cache: How the key-value cache is stored: `f16`, `q8_0` or `q4_0`.
+        speculative: Drafts tokens out of what the prompt and the answer said before.
+        base_url: Address of a server that already runs.
+        api_key: Its key.
+        served_as: What the model is called there.
+        thinks: The model shall think, so what comes of that is tried at the start.
+        cache_bytes_per_token: Bytes of keys and values a token takes; 0 where it is not known.
     """
 
-    model_path: Path
-    model_name: str
+    model_path: Path = Path()
+    model_name: str = ""
     window: int = 4096
     slots: int = 1
     threads: int = 0
@@ -42,11 +57,22 @@ class EngineOptions:
     thinking_switch: str = "enable_thinking"
     pooling: str = ""
     stall_s: float = 120.0
+    python: str = ""
+    program: str = ""
+    gpu: Gpu = "auto"
+    gpu_layers: int = -1
+    kv_cache: str = "f16"
+    speculative: bool = False
+    base_url: str = ""
+    api_key: str = ""
+    served_as: str = ""
+    thinks: bool = False
+    cache_bytes_per_token: int = 0
 
-    def chosen_batch(self) -> int:
+    def chosen_batch(self, *, on_gpu: bool = False) -> int:
         """Prompt tokens read at once, never fewer than slots that generate together."""
         fitting = next(size for limit, size in _BATCHES if self.parameters_b <= limit)
-        return max(self.batch or fitting, self.slots)
+        return max(self.batch or (_GPU_BATCH if on_gpu else fitting), self.slots)
 
     def chosen_threads(self) -> int:
         """Threads the engine computes with."""

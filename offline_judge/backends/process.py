@@ -8,7 +8,7 @@ import json
 import signal
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,9 @@ from offline_judge.protocols import StartListener
 
 _TAIL_LINES = 200
 _TERMINATE_S = 5.0
+_POLL_S = 0.2
+
+Message = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -30,12 +33,18 @@ class ChildSpec:
         config: That line.
         name: For messages.
         phase_timeouts_s: Longest wait from one phase to the next, by phase.
+        python: Interpreter that runs the script; empty for this one.
+        read_log: Finds a phase in a line of the log, for programs that report none themselves.
+        poll: Asks whether it is ready, for programs that do not say so: its fields, or None.
     """
 
     script: Path
     config: Mapping[str, Any]
     name: str
     phase_timeouts_s: Mapping[str, float]
+    python: str = ""
+    read_log: Callable[[str], Message | None] | None = None
+    poll: Callable[[], Awaitable[Message | None]] | None = None
 
 
 class ChildProcess:
@@ -50,7 +59,7 @@ class ChildProcess:
         self._process: asyncio.subprocess.Process | None = None
         self._tail: deque[str] = deque(maxlen=_TAIL_LINES)
         self._readers: list[asyncio.Task[None]] = []
-        self._phases: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+        self._phases: asyncio.Queue[Message | None] = asyncio.Queue()
 
     @property
     def alive(self) -> bool:
@@ -72,6 +81,11 @@ class ChildProcess:
             return f"killed by {signal.Signals(-code).name}"
         return f"exit status {code}"
 
+    @property
+    def log(self) -> tuple[str, ...]:
+        """The last lines of its stderr."""
+        return tuple(self._tail)
+
     def first_errors(self, lines: int = 3) -> str:
         """The first errors in its log, which name the cause of those that follow."""
         errors = [line.split(" E ", 1)[1].strip() for line in self._tail if " E " in line]
@@ -81,7 +95,7 @@ class ChildProcess:
         """The last lines of its stderr that are more than information."""
         return "; ".join([line.strip() for line in self._tail if " I " not in line][-lines:])
 
-    async def start(self, listener: StartListener) -> dict[str, Any]:
+    async def start(self, listener: StartListener) -> Message:
         """Spawn, and wait until it is ready; gives its phases' fields, merged.
 
         Raises:
@@ -127,7 +141,7 @@ class ChildProcess:
         try:
             # -P: no file that lies beside the script or in the working directory is imported.
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
+                spec.python or sys.executable,
                 "-P",
                 str(spec.script),
                 stdin=asyncio.subprocess.PIPE,
@@ -150,8 +164,25 @@ class ChildProcess:
             process.stdin.write(json.dumps(dict(spec.config)).encode() + b"\n")
             await process.stdin.drain()
 
-    async def _await_ready(self, listener: StartListener) -> dict[str, Any]:
-        phase, merged = "spawn", dict[str, Any]()
+    async def _await_ready(self, listener: StartListener) -> Message:
+        poller = asyncio.create_task(self._poll())
+        try:
+            return await self._follow_phases(listener)
+        finally:
+            poller.cancel()
+            await asyncio.gather(poller, return_exceptions=True)
+
+    async def _poll(self) -> None:
+        """Report `ready` for a program that only shows it when it is asked."""
+        ask = self._spec.poll
+        while ask is not None and self.alive:
+            if (found := await ask()) is not None:
+                self._phases.put_nowait({**found, "phase": "ready"})
+                return
+            await asyncio.sleep(_POLL_S)
+
+    async def _follow_phases(self, listener: StartListener) -> Message:
+        phase, merged = "spawn", Message()
         while phase != "ready":
             limit = self._spec.phase_timeouts_s.get(phase, 60.0)
             try:
@@ -163,13 +194,17 @@ class ChildProcess:
                 ) from None
             if message is None or message.get("phase") == "failed":
                 await self.wait()
+                words = str((message or {}).get("error", "")) or self.first_errors()
                 raise BackendStartError(
-                    f"{self._spec.name} did not start ({self.exit_text})", where=self.first_errors()
+                    f"{self._spec.name} did not start ({self.exit_text})",
+                    where=words,
+                    remedy=str((message or {}).get("remedy", "")),
                 )
             phase = str(message.pop("phase", phase))
+            detail = str(message.pop("detail", "")) or self._spec.name
             merged |= message
             if phase != "ready":
-                listener(phase, self._spec.name)
+                listener(phase, detail)
         return merged
 
     async def _read_phases(self, stream: asyncio.StreamReader) -> None:
@@ -184,8 +219,11 @@ class ChildProcess:
         self._phases.put_nowait(None)
 
     async def _read_log(self, stream: asyncio.StreamReader) -> None:
+        read = self._spec.read_log
         async for line in _lines(stream):
             self._tail.append(line)
+            if read is not None and (found := read(line)) is not None:
+                self._phases.put_nowait(found)
 
     async def _ended_within(self, seconds: float) -> bool:
         assert self._process is not None

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from offline_judge.backends.dialect import usage
-from offline_judge.backends.engine import Engine
 from offline_judge.backends.rates import Rates
+from offline_judge.backends.serving import Serving
 from offline_judge.backends.slots import SlotTable
 from offline_judge.domain.message import Prompt
 from offline_judge.errors import (
@@ -44,7 +44,7 @@ class Requests:
         heads: Token ids each slot was last sent, which its prefix cache begins with.
     """
 
-    def __init__(self, engine: Engine, slots: int) -> None:
+    def __init__(self, engine: Serving, slots: int) -> None:
         self.rates = Rates()
         self.finished = 0
         self.heads: dict[int, tuple[int, ...]] = {}

@@ -84,6 +84,10 @@ class ScriptOptions(Frozen):
         rules: The first that applies gives the answer.
         label_rules: The first that applies gives the masses.
         faults: Every one that applies is used up in order.
+        thinks: It thinks before it answers, unless it is told not to.
+        token_level: It tells token ids and goes on with an answer that is begun.
+        label_probabilities: It names alternatives.
+        constrains: It obeys a schema.
     """
 
     window: int = 4096
@@ -93,6 +97,10 @@ class ScriptOptions(Frozen):
     rules: tuple[Rule, ...] = ()
     label_rules: tuple[LabelRule, ...] = ()
     faults: tuple[Fault, ...] = ()
+    thinks: bool = False
+    token_level: bool = True
+    label_probabilities: bool = True
+    constrains: bool = True
 
     @staticmethod
     def from_file(path: Path) -> ScriptOptions:

@@ -32,7 +32,7 @@ from offline_judge.domain.message import (
     Timings,
     Usage,
 )
-from offline_judge.errors import BackendCrashedError, ContextOverflowError
+from offline_judge.errors import BackendCrashedError, BackendError, ContextOverflowError
 from offline_judge.protocols import Backend, StartListener
 
 _SMALLEST_OUTPUT = 16
@@ -77,13 +77,14 @@ class ScriptedBackend:
 
     @property
     def capabilities(self) -> Capabilities:
-        """All of them."""
+        """All of them, but for those the script leaves out."""
         return Capabilities(
             window=self.options.window,
             slots=self.options.slots,
-            token_level=True,
-            label_probabilities=True,
-            constraints=("json_schema",),
+            token_level=self.options.token_level,
+            label_probabilities=self.options.label_probabilities,
+            constraints=("json_schema",) if self.options.constrains else (),
+            thinking_switch=self.options.thinks,
         )
 
     async def start(self, listener: StartListener) -> None:
@@ -95,20 +96,32 @@ class ScriptedBackend:
     async def close(self) -> None:
         """Nothing to end. Safe to call twice."""
 
-    async def prepare(self, messages: Sequence[Message], *, thinking: bool = False) -> Prompt:
-        """Render messages in a plain chat template, without a thinking switch, and count tokens.
+    async def prepare(
+        self, messages: Sequence[Message], *, thinking: bool = False, begun: str = ""
+    ) -> Prompt:
+        """Render messages in a plain chat template and count tokens.
 
         A conversation that ends with an assistant turn is left open to be continued.
+
+        Raises:
+            BackendError: a script that is not `token_level` was given a begun answer.
         """
-        del thinking
+        if begun and not self.options.token_level:
+            raise BackendError("The script cannot go on with an answer that is begun.")
+        thinking = thinking and self.options.thinks
         turns = [f"<|{turn.role}|>\n{turn.content}<|end|>\n" for turn in messages]
         text = "".join(turns)
         if messages and messages[-1].role == "assistant":
             text = text.removesuffix("<|end|>\n")
         else:
             text += "<|assistant|>\n"
+            if self.options.thinks:
+                text += "<think>\n" if thinking else "<think>\n\n</think>\n\n"
+        text += begun
         ids = token_ids(text)
-        return Prompt(messages=tuple(messages), text=text, token_ids=ids, tokens=len(ids))
+        return Prompt(
+            messages=tuple(messages), text=text, token_ids=ids, tokens=len(ids), thinking=thinking
+        )
 
     async def generate(
         self,
@@ -234,6 +247,12 @@ class ScriptedBackend:
         return max(0, min(common, prompt.tokens - 1))
 
     def _text(self, prompt: Prompt, sampling: Sampling, constraint: Constraint | None) -> str:
+        if prompt.thinking and not prompt.text.rstrip().endswith("</think>"):
+            thought = default_text(f"thought/{prompt.text}")
+            return f"{thought}\n</think>\n\n{self._final(prompt, sampling, constraint)}"
+        return self._final(prompt, sampling, constraint)
+
+    def _final(self, prompt: Prompt, sampling: Sampling, constraint: Constraint | None) -> str:
         scripted = self._respond(prompt, sampling) if self._respond else None
         if scripted is not None:
             return scripted

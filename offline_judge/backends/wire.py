@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import aclosing, asynccontextmanager
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 
@@ -20,6 +20,8 @@ _PLAIN_TIMEOUT_S = 60.0
 _KEEP_ALIVE_S = 2.0
 _OVERFLOW = "exceed_context_size_error"
 
+Framing = Literal["sse", "lines"]
+
 
 class Wire:
     """A client of one server: kept-alive connections, key, no proxies, errors in our own tree.
@@ -31,7 +33,7 @@ class Wire:
     def __init__(self, address: str, api_key: str, connections: int) -> None:
         self._client = httpx.AsyncClient(
             base_url=address,
-            headers={"Authorization": f"Bearer {api_key}"},
+            headers={"Authorization": f"Bearer {api_key}"} if api_key else {},
             timeout=httpx.Timeout(_PLAIN_TIMEOUT_S, connect=10.0, pool=None),
             limits=httpx.Limits(max_connections=connections, max_keepalive_connections=connections),
             trust_env=False,
@@ -54,8 +56,12 @@ class Wire:
         return await self._plain("POST", path, body)
 
     @asynccontextmanager
-    async def stream(self, path: str, body: Any) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
+    async def stream(
+        self, path: str, body: Any, framing: Framing = "sse"
+    ) -> AsyncIterator[AsyncIterator[dict[str, Any]]]:
         """POST, and iterate over the events' JSON; leaving the context closes the connection.
+
+        `framing` is how events are told apart: server-sent events, or an object a line.
 
         Raises:
             ContextOverflowError: while iterating: the server says that the prompt does not fit.
@@ -65,7 +71,7 @@ class Wire:
         events: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         # A task of its own reads, so that it is cancelled exactly once: a second cancel while a
         # connection is being closed would leave it open, and the server at work for nobody.
-        pump = asyncio.create_task(self._pump(path, body, events))
+        pump = asyncio.create_task(self._pump(path, body, events, framing))
         self._pumps.add(pump)
         pump.add_done_callback(self._pumps.discard)
         try:
@@ -105,7 +111,11 @@ class Wire:
             return await self._client.send(request, stream=True)
 
     async def _pump(
-        self, path: str, body: Any, events: asyncio.Queue[dict[str, Any] | None]
+        self,
+        path: str,
+        body: Any,
+        events: asyncio.Queue[dict[str, Any] | None],
+        framing: Framing,
     ) -> None:
         timeout = httpx.Timeout(_PLAIN_TIMEOUT_S, connect=10.0, read=None, pool=None)
         request = self._client.build_request("POST", path, json=body, timeout=timeout)
@@ -119,7 +129,10 @@ class Wire:
                     raise _refusal(path, response)
                 async for line in _lines(response):
                     # Comments are sent by a thread of their own and prove no progress.
-                    field, _, value = line.partition(b":")
+                    if framing == "lines":
+                        field, value = b"data" if line.strip() else b"", line
+                    else:
+                        field, _, value = line.partition(b":")
                     if field in (b"data", b"error") and value.strip() != b"[DONE]":
                         self._last_event = time.monotonic()
                         events.put_nowait(_event(path, field, value))
@@ -169,15 +182,17 @@ def _refusal(path: str, response: httpx.Response) -> BackendResponseError | Cont
         error = response.json()["error"]
     except (ValueError, KeyError, TypeError):
         error = response.text[:500]
-    return _error(path, error, f"HTTP {response.status_code}")
+    return _error(path, error, f"HTTP {response.status_code}", response.status_code)
 
 
-def _error(path: str, error: Any, how: str) -> BackendResponseError | ContextOverflowError:
+def _error(
+    path: str, error: Any, how: str, status: int = 0
+) -> BackendResponseError | ContextOverflowError:
     kind = error.get("type", "") if isinstance(error, dict) else ""
     words = error.get("message", error) if isinstance(error, dict) else error
     if kind == _OVERFLOW:
         return ContextOverflowError(str(words), where=path)
-    return BackendResponseError(f"The engine refused ({how}): {words}", where=path)
+    return BackendResponseError(f"The engine refused ({how}): {words}", where=path, status=status)
 
 
 def _broken(path: str, error: httpx.TransportError) -> BackendCrashedError:

@@ -94,10 +94,48 @@ evidence_options = (
 """How what was found before is used."""
 
 
+def _joined(ctx: click.Context, _param: click.Parameter, value: tuple[str, ...]) -> None:
+    if value:
+        ctx.ensure_object(Session).flags["judge"] = ", ".join(value)
+
+
+judge_option = click.option(
+    "--judge",
+    metavar="NAME",
+    multiple=True,
+    expose_value=False,
+    callback=_joined,
+    help="Model card, or a server: ollama:MODEL, lmstudio:MODEL, vllm:MODEL, llama-server:MODEL, "
+    "openai:MODEL, each with @URL. Several servers of one model share the work.",
+)
+
+engine_options = (
+    setting_option(
+        "--engine",
+        metavar="NAME",
+        help="Runs the card: llama_cpp, llama_cpp_python, llama_server, vllm, or what `engines "
+        "install` made.",
+    ),
+    setting_option("--base-url", metavar="URL", help="Address of the server of --judge."),
+    setting_option(
+        "--allow-remote", metavar="HOST", help="Send what is judged to this other machine."
+    ),
+    setting_option(
+        "--thinking",
+        "thinking_tokens",
+        type=click.IntRange(min=0),
+        metavar="N",
+        help="Let the judge think for up to N tokens before it answers.",
+    ),
+)
+"""What runs the judge."""
+
+
 def judge_options(command: Decorated) -> Decorated:
     """The settings that shape judgments."""
     options = (
-        setting_option("--judge", metavar="NAME", help="Model card of the judge."),
+        judge_option,
+        *engine_options,
         setting_option(
             "--search",
             metavar="NAME",

@@ -148,7 +148,9 @@ class Calibration(Frozen):
         return question[:HASH_DIGITS] in self.questions
 
     def read(self, judgment: Judgment) -> Judgment:
-        """The judgment with the calibrated reading beside its own."""
+        """The judgment with the calibrated reading beside its own, where it has a probability."""
+        if judgment.probability is None:
+            return judgment
         mapped = self.reading.map(judgment.probability)
         return judgment.model_copy(
             update={

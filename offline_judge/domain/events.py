@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, Val
 from offline_judge.domain.base import Frozen
 from offline_judge.domain.evidence import SearchHit
 from offline_judge.domain.judgment import Judgment, Outcome
-from offline_judge.domain.message import FinishReason, Timings, Usage
+from offline_judge.domain.message import Capabilities, FinishReason, Timings, Usage
 from offline_judge.domain.sample import Sample
 
 
@@ -37,7 +37,8 @@ class RunStarted(EventBase):
 class EngineStarted(EventBase):
     """An engine became ready, for the first time or after a crash (`restart` counts those).
 
-    `role` says what it does in the run: judge, or write the responses (`candidate`).
+    `role` says what it does in the run: judge, or write the responses (`candidate`);
+    `capabilities` what it was seen to do, `offloaded` its layers on a GPU, and its layers in all.
     """
 
     event: Literal["engine_started"] = "engine_started"
@@ -50,6 +51,8 @@ class EngineStarted(EventBase):
     restart: int = 0
     reason: str = ""
     role: str = "judge"
+    capabilities: Capabilities | None = None
+    offloaded: tuple[int, int] | None = None
 
 
 class ResponseWritten(EventBase):

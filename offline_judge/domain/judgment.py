@@ -38,7 +38,8 @@ class Judgment(Frozen):
 
     Attributes:
         verdict: True where the response is judged correct.
-        probability: Probability of `True` among the two labels, in [0, 1].
+        probability: Probability of `True` among the two labels, in [0, 1]; None where the engine
+            gives no label probabilities, and the verdict is the judge's answer.
         outside: Mass the judge put on neither label, in [0, 1].
         rationale: Why, written after the verdict was read; empty where none was asked for.
         rationale_disagrees: The rationale ends by arguing for the other label.
@@ -54,7 +55,7 @@ class Judgment(Frozen):
     """
 
     verdict: bool
-    probability: float = Field(ge=0, le=1)
+    probability: float | None = Field(ge=0, le=1)
     outside: float = Field(default=0.0, ge=0, le=1)
     rationale: str = ""
     rationale_disagrees: bool = False

@@ -11,6 +11,7 @@ from pydantic import Field
 from offline_judge.domain.base import Frozen
 
 Role = Literal["system", "user", "assistant"]
+ThinkingMode = Literal["off", "off-constrained", "on", "on-constrained"]
 
 
 class Message(Frozen):
@@ -27,13 +28,16 @@ class Prompt(Frozen):
         messages: The turns it was made from.
         text: The chat template's rendering; empty where the engine does not tell.
         token_ids: The rendering's token ids; empty where the engine does not tell.
-        tokens: Number of tokens, the one the window is checked against.
+        tokens: Number of tokens, the one the window is checked against; where the engine does not
+            tell, a number that it will hardly exceed.
+        thinking: The model is let think before it answers.
     """
 
     messages: tuple[Message, ...]
     text: str = ""
     token_ids: tuple[int, ...] = ()
     tokens: int
+    thinking: bool = False
 
 
 class SentPrompt(Frozen):
@@ -133,11 +137,14 @@ class Labels(Frozen):
         masses: Probability of each label's name, variants summed; sums to at most 1.
         outside: Mass of everything else, so masses and outside sum to 1.
         unseen: The part of `outside` the server did not itemise (beyond its top alternatives).
+        chosen_only: The engine names no alternatives: the judge answered with one of the labels,
+            which has all mass. These are no probabilities.
     """
 
     masses: dict[str, float]
     outside: float
     unseen: float = 0.0
+    chosen_only: bool = False
     usage: Usage
     timings: Timings = Timings()
 
@@ -167,6 +174,8 @@ class Capabilities(Frozen):
         seed: The same seed gives the same draw.
         reports_cached_tokens: Usage tells how much of a prompt was reused.
         thinking_switch: Thinking can be turned on and off.
+        thinking_modes: Combinations of thinking and constraint that were seen to work; those with
+            thinking are tried only where it is asked for.
     """
 
     window: int
@@ -177,6 +186,7 @@ class Capabilities(Frozen):
     seed: bool = True
     reports_cached_tokens: bool = True
     thinking_switch: bool = False
+    thinking_modes: tuple[ThinkingMode, ...] = ()
 
 
 def merge_same_role(messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -189,3 +199,12 @@ def merge_same_role(messages: Sequence[Message]) -> tuple[Message, ...]:
         else:
             merged.append(message)
     return tuple(merged)
+
+
+def without_system(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """For templates without a system role: its text leads the first user turn."""
+    as_user = [
+        Message(role="user", content=turn.content) if turn.role == "system" else turn
+        for turn in messages
+    ]
+    return merge_same_role(as_user)

@@ -132,7 +132,8 @@ def begin_loaded(
             job = replace(job, calibration=order.calibration)
             if author is not None:
                 job = replace(job, candidate=author.candidate)
-            carry_out(desk, writer, parts, job)
+            demanding = parts.demanding(probabilities=True) if order.calibration else parts
+            carry_out(desk, writer, demanding, job)
     return run_id
 
 
@@ -176,6 +177,7 @@ def manifest_of(
         prompts=parts.prompts(),
         settings=wiring.recorded_settings(settings, **limits),
         versions=wiring.versions(),
+        leaves_machine=wiring.leaves_machine(settings, order.candidate or settings.judge),
         parent=order.parent,
         calibration=order.calibration,
     )

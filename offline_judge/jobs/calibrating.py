@@ -63,7 +63,7 @@ def calibrate(order: FitOrder, settings: Settings) -> Fit:
     """
     _check(order)
     run = open_labelled(order.run_id, order.labels, settings)
-    samples = [Labelled(s.question, s.label, s.judgment.probability) for s in run.samples]
+    samples = [Labelled(s.question, s.label, _probability(s, run)) for s in run.samples]
     try:
         reading = fit(samples, order.kind, order.aim)
     except CannotFitError as error:
@@ -91,6 +91,18 @@ def calibrate(order: FitOrder, settings: Settings) -> Fit:
         draw_reliability(order.plot, report.before, report.after, title)
     write_calibration(order.out, calibration)
     return report
+
+
+def _probability(sample: JudgedSample, run: LabelledRun) -> float:
+    found = sample.judgment.probability
+    if found is None:
+        raise DataError(
+            "The run's verdicts carry no probabilities, so there is nothing to calibrate.",
+            where=f"{run.manifest.run_id}, sample {sample.id}",
+            remedy=f"Its engine `{run.manifest.judge.engine}` gives no label probabilities; "
+            "judge with one that does.",
+        )
+    return found
 
 
 def _report(
@@ -165,4 +177,4 @@ def _unknown(what: str, given: str, known: Sequence[str]) -> UsageError:
 
 def _reliability(samples: Sequence[JudgedSample], reading: Read) -> Reliability:
     labels = [sample.label for sample in samples]
-    return reliability(labels, [reading(sample)[1] for sample in samples])
+    return reliability(labels, [reading(sample)[1] or 0.0 for sample in samples])

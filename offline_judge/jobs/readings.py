@@ -9,11 +9,11 @@ from offline_judge.jobs.labelling import JudgedSample
 from offline_judge.metrics.agreement import Row
 from offline_judge.metrics.folds import fold_of_questions
 
-Read = Callable[[JudgedSample], tuple[bool, float]]
+Read = Callable[[JudgedSample], tuple[bool, float | None]]
 """Verdict and probability of a sample, in one reading."""
 
 
-def own_reading(sample: JudgedSample) -> tuple[bool, float]:
+def own_reading(sample: JudgedSample) -> tuple[bool, float | None]:
     """The judge's own verdict and probability."""
     return sample.judgment.verdict, sample.judgment.probability
 
@@ -21,7 +21,9 @@ def own_reading(sample: JudgedSample) -> tuple[bool, float]:
 def calibrated_reading(calibration: Calibration) -> Read:
     """Verdict and probability as a calibration reads them."""
 
-    def read(sample: JudgedSample) -> tuple[bool, float]:
+    def read(sample: JudgedSample) -> tuple[bool, float | None]:
+        if sample.judgment.probability is None:
+            return sample.judgment.verdict, None
         mapped = calibration.reading.map(sample.judgment.probability)
         return mapped >= calibration.reading.threshold, mapped
 

@@ -35,16 +35,18 @@ from offline_judge.runner.plan import (
     check_same_judge,
     make_plan,
 )
+from offline_judge.runs.reducer import RunState
 from offline_judge.runs.store import RunDirectory
 from offline_judge.settings import Settings
 
 _SHAPING = (
-    *("judge", "search", "embedder", "window", "seed", "lanes", "prompts_dir"),
+    *("judge", "engine", "search", "embedder", "window", "seed", "lanes", "prompts_dir"),
+    *("kv_cache", "speculative", "thinking_tokens", "base_url", "allow_remote"),
     *("offline", "locale", "max_age_days", "memory_similarity"),
 )
 """Settings a resumed run takes from its manifest, since they shape its judgments."""
 
-_FREE = ("lanes",)
+_FREE = ("lanes", "base_url", "allow_remote")
 """Of these, settings that may be given anew, since they do not shape what is judged."""
 
 
@@ -93,8 +95,17 @@ def resume(run_id: str, settings: Settings, limits: Limits, listener: RunListene
             job = replace(job, calibration=recorded.calibration)
             if author is not None:
                 job = replace(job, candidate=author.candidate, written=state.written)
-            carry_out(desk, writer, parts, job)
+            carry_out(desk, writer, _alike(parts, recorded, state), job)
     return recorded.run_id
+
+
+def _alike(parts: wiring.Components, recorded: RunManifest, state: RunState) -> wiring.Components:
+    """The parts, which must judge in the way that the run's verdicts so far were come to."""
+    judged = (row.judgment for row in state.finished.values())
+    ways = {judgment.probability is not None for judgment in judged if judgment is not None}
+    if recorded.calibration is not None:
+        ways.add(True)
+    return parts.demanding(probabilities=True in ways) if ways else parts
 
 
 def _widened(limits: Limits, recorded: RunManifest) -> Limits:

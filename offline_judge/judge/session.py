@@ -12,6 +12,8 @@ from offline_judge.errors import UnscoredError
 from offline_judge.judge.asking import SAMPLED_TOP_P, Asking, final_text
 from offline_judge.judge.cache import CompletionCache
 from offline_judge.judge.calls import Call, Ingredients, Recorder, stored_labels
+from offline_judge.judge.choosing import ChosenLabel, chosen
+from offline_judge.judge.thinking import Thinker
 from offline_judge.judge.transport import Budget, RunMemory, Transport
 from offline_judge.prompting.library import TemplateLibrary
 from offline_judge.protocols import (
@@ -31,6 +33,9 @@ T = TypeVar("T")
 
 _SEEDS_PER_VARIANT = 1000
 _LABEL_TOKENS = 1
+_NO_PROBABILITIES = (
+    "The engine `{}` gives no label probabilities: verdicts are its answers, without a probability"
+)
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,7 @@ class JudgeFactory:
         engine_version: Part of the cache's key.
         variant_temperature: Temperature of repeats; variant 0 is drawn at temperature 0.
         retry_temperature: Least temperature of a corrective retry.
+        thinking_tokens: Tokens the judge may think before it answers; 0 for no thinking.
         memory: What the samples of a run share.
     """
 
@@ -59,6 +65,7 @@ class JudgeFactory:
     engine_version: str = ""
     variant_temperature: float = 0.7
     retry_temperature: float = 0.7
+    thinking_tokens: int = 0
     memory: RunMemory = field(default_factory=RunMemory, repr=False, compare=False)
 
     def bind(self, sample_id: str, lane: int, trace: TraceSink) -> Judge:
@@ -102,40 +109,7 @@ class Session:
         """
         budget = Budget()
         call = await self._open(template, at, values, follows, budget)
-        constraint = self._constraint(schema.constraint)
-        sampling = Sampling(
-            temperature=self._factory.variant_temperature if variant else 0.0,
-            top_p=SAMPLED_TOP_P if variant else 1.0,
-            seed=self._factory.seed + _SEEDS_PER_VARIANT * variant,
-            max_tokens=self._output_room(call, schema.max_tokens),
-            stop=schema.stop,
-        )
-        key = self._ingredients.key(
-            call,
-            {
-                "sampling": sampling.model_dump(mode="json"),
-                "schema": schema.key,
-                "constrained": constraint is not None,
-                "variant": variant,
-            },
-        )
-        found = self._found(key, schema, call)
-        if found is not None:
-            value, text = found
-            self._recorder.reused(call, text, sampling.seed)
-        else:
-            asking = Asking(
-                schema=schema,
-                constraint=constraint,
-                transport=self._transport,
-                recorder=self._recorder,
-                library=self._factory.library,
-                window=self._backend.capabilities.window,
-                retry_temperature=self._factory.retry_temperature,
-                budget=budget,
-            )
-            value, text = await asking.answer(call, sampling)
-            self._cache.put(key, {"text": text})
+        value, text = await self._answer(call, schema, variant, budget)
         return Answer(value, text, call.turn(text))
 
     async def read(
@@ -154,18 +128,24 @@ class Session:
         same; the minimum is applied to what is found in the cache too.
 
         Raises:
+        An engine that names no alternatives is asked for one of the labels instead.
+
+        Raises:
             UnscoredError: off-menu, overflow or backend.
             TemplateError: no such template, or a value is missing.
-            BackendError: this engine gives no label probabilities.
         """
         budget = Budget()
         call = await self._open(template, at, values, follows, budget)
-        self._check_window(call, _LABEL_TOKENS)
-        key = self._ingredients.key(call, {"labels": [[one.name, one.text] for one in labels]})
+        if not self._backend.capabilities.label_probabilities:
+            return await self._choice(call, labels, budget)
+        self._check_window(call, _LABEL_TOKENS + self._two_calls)
+        asked = {"labels": [[one.name, one.text] for one in labels]} | self._how_it_thinks()
+        key = self._ingredients.key(call, asked)
         kept = stored_labels(self._cache.get(key), labels)
         found = kept
         if found is None:
-            found = await self._transport.labels(call, labels, budget)
+            thought = await self._thought(call, self._sampling(call, _LABEL_TOKENS, 0), budget)
+            found = await self._transport.labels(thought, labels, budget)
             self._cache.put(key, found.model_dump(include={"masses", "outside", "unseen"}))
         problem = ""
         if found.inside < minimum_inside:
@@ -183,13 +163,91 @@ class Session:
         best = next(label for label in labels if label.name == found.best())
         return Reading(found, call.turn(best.text))
 
+    async def _answer(
+        self, call: Call, schema: AnswerSchema[T], variant: int, budget: Budget
+    ) -> tuple[T, str]:
+        """The accepted answer and its raw text, found again or asked for."""
+        constraint = self._constraint(schema.constraint)
+        wanted = self._output_room(call, schema.max_tokens)
+        sampling = self._sampling(call, wanted, variant, schema.stop)
+        key = self._ingredients.key(
+            call,
+            {
+                "sampling": sampling.model_dump(mode="json"),
+                "schema": schema.key,
+                "constrained": constraint is not None,
+                "variant": variant,
+            }
+            | self._how_it_thinks(),
+        )
+        found = self._found(key, schema, call)
+        if found is not None:
+            self._recorder.reused(call, found[1], sampling.seed)
+            return found
+        asking = Asking(
+            schema=schema,
+            constraint=constraint,
+            transport=self._transport,
+            recorder=self._recorder,
+            library=self._factory.library,
+            window=self._backend.capabilities.window,
+            retry_temperature=self._factory.retry_temperature,
+            budget=budget,
+        )
+        value, text = await asking.answer(await self._thought(call, sampling, budget), sampling)
+        self._cache.put(key, {"text": text})
+        return value, text
+
+    async def _choice(self, call: Call, labels: Sequence[Label], budget: Budget) -> Reading:
+        """A label as an answer, where the engine gives no probabilities."""
+        warned = self._factory.memory.warned
+        if _NO_PROBABILITIES not in warned:
+            warned.add(_NO_PROBABILITIES)
+            self._recorder.warn(_NO_PROBABILITIES.format(self._backend.name))
+        best, _ = await self._answer(call, ChosenLabel(tuple(labels)), 0, budget)
+        return Reading(chosen(labels, best), call.turn(best.text))
+
+    def _sampling(
+        self, call: Call, max_tokens: int, variant: int, stop: tuple[str, ...] = ()
+    ) -> Sampling:
+        # In one request with the answer, thinking takes its tokens out of the same limit.
+        together = self._factory.thinking_tokens if call.prompt.thinking else 0
+        return Sampling(
+            temperature=self._factory.variant_temperature if variant else 0.0,
+            top_p=SAMPLED_TOP_P if variant else 1.0,
+            seed=self._factory.seed + _SEEDS_PER_VARIANT * variant,
+            max_tokens=max_tokens + (0 if self._two_calls else together),
+            # What ends an answer may well stand in a thought.
+            stop=() if together and not self._two_calls else stop,
+        )
+
+    @property
+    def _two_calls(self) -> int:
+        """Tokens of a thought that is a call of its own; 0 where there is none."""
+        return self._factory.thinking_tokens if self._backend.capabilities.token_level else 0
+
+    async def _thought(self, call: Call, draw: Sampling, budget: Budget) -> Call:
+        """The call with its thought behind it, where the judge thinks in a call of its own."""
+        if not self._two_calls:
+            return call
+        thinker = Thinker(
+            self._transport, self._recorder, self._factory.memory, self._factory.thinking_tokens
+        )
+        return await thinker.thought(call, draw, budget)
+
+    def _how_it_thinks(self) -> dict[str, int]:
+        tokens = self._factory.thinking_tokens
+        return {"thinking": tokens} if tokens else {}
+
     async def _open(
         self, template: str, at: At, values: Values, follows: Turn | None, budget: Budget
     ) -> Call:
         """Render a prompt and let the engine count it."""
         name = f"{self._factory.namespace}/{template}"
         rendered = self._factory.library.render(name, values, follows.messages if follows else None)
-        prompt = await self._transport.prepare(rendered.messages, budget)
+        prompt = await self._transport.prepare(
+            rendered.messages, budget, thinking=self._factory.thinking_tokens > 0
+        )
         return Call(
             template,
             at.round,
@@ -211,8 +269,9 @@ class Session:
 
     def _output_room(self, call: Call, wanted: int) -> int:
         """Output limit that fits the window: what is wanted or, down to half, what is left."""
-        self._check_window(call, (wanted + 1) // 2)
-        room = self._backend.capabilities.window - call.prompt.tokens
+        thought = self._factory.thinking_tokens
+        self._check_window(call, (wanted + 1) // 2 + thought)
+        room = self._backend.capabilities.window - call.prompt.tokens - thought
         if room < wanted:
             self._recorder.warn(
                 f"{call.rendered.template}: the window leaves {room} of {wanted} output tokens"

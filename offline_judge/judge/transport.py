@@ -62,7 +62,14 @@ class Transport:
     lane: int
     recorder: Recorder
 
-    async def prepare(self, messages: Sequence[Message], budget: Budget) -> Prompt:
+    async def prepare(
+        self,
+        messages: Sequence[Message],
+        budget: Budget,
+        *,
+        thinking: bool = False,
+        begun: str = "",
+    ) -> Prompt:
         """Render and count tokens.
 
         Raises:
@@ -71,7 +78,10 @@ class Transport:
         identity = hash_messages(messages)
         # A count is no request for an answer, so its failures are no events.
         return await self._send(
-            lambda: self.backend.prepare(messages), identity, budget, lambda _: None
+            lambda: self.backend.prepare(messages, thinking=thinking, begun=begun),
+            identity,
+            budget,
+            lambda _: None,
         )
 
     async def generate(

@@ -14,7 +14,7 @@ from typing import Annotated
 from pydantic import Field
 
 from offline_judge.domain.base import Frozen
-from offline_judge.domain.message import Label
+from offline_judge.domain.message import Label, Labels
 from offline_judge.prompting.answers import JsonAnswer
 from offline_judge.protocols import AnswerSchema, Judge, Turn, Values
 
@@ -43,10 +43,13 @@ _CITED: AnswerSchema[PlainRationale] = JsonAnswer(CitedRationale, max_tokens=RAT
 
 @dataclass(frozen=True)
 class Verdict:
-    """A verdict as it was read, with the rationale and what it cites."""
+    """A verdict as it was read, with the rationale and what it cites.
+
+    `probability` is None where the engine named no alternatives.
+    """
 
     correct: bool
-    probability: float
+    probability: float | None
     outside: float
     rationale: str = ""
     disagrees: bool = False
@@ -66,13 +69,18 @@ async def reach_verdict(judge: Judge, values: Values, *, rationale: bool) -> Ver
         UnscoredError: the verdict cannot be read, or the rationale cannot be had.
     """
     reading = await judge.read("verdict", values, LABELS)
-    verdict = verdict_of(reading.labels.share(CORRECT.name), reading.labels.outside)
+    verdict = verdict_of(reading.labels)
     return await explain(judge, verdict, reading.turn) if rationale else verdict
 
 
-def verdict_of(probability: float, outside: float) -> Verdict:
+def verdict_of(labels: Labels) -> Verdict:
     """The label with the larger probability; correct where both have the same."""
-    return Verdict(correct=probability >= 0.5, probability=probability, outside=outside)
+    share = labels.share(CORRECT.name)
+    return Verdict(
+        correct=share >= 0.5,
+        probability=None if labels.chosen_only else share,
+        outside=labels.outside,
+    )
 
 
 async def explain(

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from offline_judge.domain.judgment import UnscoredReason
 from offline_judge.errors import UnscoredError
 
-_MARKS = (("<think>", "</think>"), ("[THINK]", "[/THINK]"))
+
+class Marks(NamedTuple):
+    """What a family of models puts around its thinking."""
+
+    opening: str
+    closing: str
+
+
+MARKS = (Marks("<think>", "</think>"), Marks("[THINK]", "[/THINK]"))
 
 
 def split_thinking(text: str) -> tuple[str, str]:
@@ -18,7 +28,7 @@ def split_thinking(text: str) -> tuple[str, str]:
         UnscoredError: truncated, where a block was opened and never closed.
     """
     thinking, final = "", text
-    for opening, closing in _MARKS:
+    for opening, closing in MARKS:
         before, found, after = final.rpartition(closing)
         if found:
             thinking += before.strip().removeprefix(opening).strip()

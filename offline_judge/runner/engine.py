@@ -3,22 +3,84 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from offline_judge.domain.events import EngineStarted
+from offline_judge.domain.message import Capabilities
+from offline_judge.errors import BackendError
 from offline_judge.protocols import Backend, TraceSink
 from offline_judge.runner.listeners import SafeListeners
 
 
 @dataclass(frozen=True)
+class EngineFacts:
+    """What is known of an engine once it is up.
+
+    Attributes:
+        version: As it tells.
+        offloaded: Layers on a GPU, and layers in all; None where it does not say.
+        notes: What a reader of the results must know.
+    """
+
+    version: str = ""
+    offloaded: tuple[int, int] | None = None
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Demands:
+    """What a run cannot do without.
+
+    Attributes:
+        thinking: The judge shall think before it answers.
+        probabilities: Verdicts must have probabilities, or must have none; None for either.
+    """
+
+    thinking: bool = False
+    probabilities: bool | None = None
+
+    def check(self, engine: str, can: Capabilities) -> None:
+        """Refuse an engine that was seen not to do what is needed.
+
+        Raises:
+            BackendError: naming what it lacks and what to use instead.
+        """
+        if self.thinking and "on" not in can.thinking_modes:
+            raise BackendError(
+                f"The judge shall think, and behind `{engine}` it was not seen to: no thought "
+                "and answer came where both were asked for.",
+                where="thinking_tokens",
+                remedy="Set thinking_tokens = 0, allow more tokens, or use a model that thinks.",
+            )
+        if self.probabilities and not can.label_probabilities:
+            raise BackendError(
+                f"`{engine}` gives no label probabilities, and the verdicts so far, or the run's "
+                "calibration, have them: two ways of judging are never mixed in one figure.",
+                remedy="Use the engine it began with, or a new run; llama_cpp and vllm give them.",
+            )
+        if self.probabilities is False and can.label_probabilities:
+            raise BackendError(
+                f"`{engine}` gives label probabilities now, and the verdicts so far have none: two "
+                "ways of judging are never mixed in one figure.",
+                remedy="Begin a new run.",
+            )
+
+
+@dataclass(frozen=True)
 class Engine:
-    """The engine of a run and what it is called in the trace."""
+    """The engine of a run and what it is called in the trace.
+
+    `facts` tells more of it once it is up; `demands` is what the run cannot do without.
+    """
 
     backend: Backend
     name: str
     version: str
     model: str
     window: int
+    facts: Callable[[], EngineFacts] = EngineFacts
+    demands: Demands = Demands()
 
 
 class EngineLog:
@@ -55,10 +117,11 @@ class EngineLog:
             return
         self._awaited = False
         capabilities = self._engine.backend.capabilities
+        facts = self._engine.facts()
         self._trace.emit(
             EngineStarted(
                 engine=self._engine.name,
-                version=self._engine.version,
+                version=self._engine.version or facts.version,
                 model=self._engine.model,
                 window=capabilities.window,
                 slots=capabilities.slots,
@@ -66,5 +129,7 @@ class EngineLog:
                 restart=self._restarts,
                 reason=self._reason,
                 role=self._role,
+                capabilities=capabilities,
+                offloaded=facts.offloaded,
             )
         )

@@ -188,6 +188,10 @@ class _Session:
     async def _start(self) -> None:
         await self._backend.start(self._log)
         self._log.answered()
+        engine = self._work.engine
+        for note in engine.facts().notes:
+            self._trace.emit(WarningRaised(message=note))
+        engine.demands.check(engine.name, self._backend.capabilities)
         granted, wanted = self._backend.capabilities.window, self._work.engine.window
         if granted < wanted:
             self._trace.emit(

@@ -61,9 +61,11 @@ class WatchedBackend:
         """Close the backend."""
         await self._backend.close()
 
-    async def prepare(self, messages: Sequence[Message], *, thinking: bool = False) -> Prompt:
+    async def prepare(
+        self, messages: Sequence[Message], *, thinking: bool = False, begun: str = ""
+    ) -> Prompt:
         """Let the backend prepare a prompt."""
-        return await self._backend.prepare(messages, thinking=thinking)
+        return await self._backend.prepare(messages, thinking=thinking, begun=begun)
 
     async def generate(
         self,

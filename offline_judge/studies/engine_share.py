@@ -86,9 +86,11 @@ class EngineView:
     async def close(self) -> None:
         """Leave the engine to the next run."""
 
-    async def prepare(self, messages: Sequence[Message], *, thinking: bool = False) -> Prompt:
+    async def prepare(
+        self, messages: Sequence[Message], *, thinking: bool = False, begun: str = ""
+    ) -> Prompt:
         """Let the engine prepare a prompt."""
-        return await self._share.backend.prepare(messages, thinking=thinking)
+        return await self._share.backend.prepare(messages, thinking=thinking, begun=begun)
 
     async def generate(
         self,

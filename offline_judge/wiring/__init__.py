@@ -18,6 +18,7 @@ from offline_judge.wiring.corpora import (
     make_corpus,
 )
 from offline_judge.wiring.embedders import NO_EMBEDDER
+from offline_judge.wiring.endpoints import Endpoint, endpoints, leaves_machine
 from offline_judge.wiring.engines import make_engine
 from offline_judge.wiring.installation import (
     SCRIPTED,
@@ -45,6 +46,7 @@ __all__ = [
     "SCRIPTED",
     "CandidateParts",
     "Components",
+    "Endpoint",
     "Shared",
     "build_method",
     "cards_path",
@@ -53,9 +55,11 @@ __all__ = [
     "delete_corpus",
     "embed_corpus",
     "embed_if_possible",
+    "endpoints",
     "ensure_default_corpus",
     "find_recorded",
     "kinship",
+    "leaves_machine",
     "make_corpus",
     "make_engine",
     "method_options",

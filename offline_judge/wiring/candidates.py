@@ -11,6 +11,7 @@ from offline_judge.prompting.fence import Fence
 from offline_judge.prompting.library import TemplateLibrary
 from offline_judge.runner.candidate.writing import NAMESPACE, Candidate, Drawing
 from offline_judge.settings import Settings
+from offline_judge.wiring.endpoints import endpoints
 from offline_judge.wiring.engines import make_engine
 from offline_judge.wiring.installation import SCRIPTED, model_card, read_secret, settled
 
@@ -32,7 +33,8 @@ def open_candidate(name: str, settings: Settings) -> CandidateParts:
     """
     # Engines are made from the judge's settings, which hold for the candidate too.
     role = settled(replace(settings, judge=name))
-    if role.judge.partition(":")[0] != SCRIPTED and model_card(name, settings).role == "embedder":
+    named = role.judge.partition(":")[0] == SCRIPTED or endpoints(role)
+    if not named and model_card(name, settings).role == "embedder":
         raise UsageError(f"`{name}` is an embedder and writes no text.", where="--candidate")
     engine, model = make_engine(role, settings.lanes)
     override = Path(settings.prompts_dir) if settings.prompts_dir else None

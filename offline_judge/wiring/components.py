@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from offline_judge.retrieval.search.own import AmendedSearch
 from offline_judge.runner.engine import Engine
 from offline_judge.runner.loop import JudgeBinder
 from offline_judge.settings import Settings
-from offline_judge.wiring.engines import make_engine, no_engine
+from offline_judge.wiring.engines import is_served, make_engine, no_engine
 from offline_judge.wiring.installation import read_secret
 from offline_judge.wiring.searches import open_search
 
@@ -65,6 +66,11 @@ class Components:
     def render(self, template: str, values: Values) -> Rendered:
         """Render one of the method's templates by its bare name."""
         return self.library.render(f"{self.namespace}/{template}", values)
+
+    def demanding(self, *, probabilities: bool) -> Components:
+        """The same parts, of a run that must, or must not, have probabilities."""
+        demands = replace(self.engine.demands, probabilities=probabilities)
+        return replace(self, engine=replace(self.engine, demands=demands))
 
     def prompts(self) -> dict[str, str]:
         """Template name to source hash; empty for a method that asks no judge."""
@@ -147,18 +153,16 @@ def open_components(
             search = AmendedSearch(search, amendment.own, amendment.without)
         cache = CompletionCache(_cache_path(settings))
         stack.callback(cache.close)
-
-        def judges(backend: Backend) -> JudgeBinder:
-            return JudgeFactory(
-                backend,
-                library,
-                cache,
-                model_sha256=identity.sha256,
-                namespace=method_name,
-                seed=settings.seed,
-                engine_version=identity.engine_version,
-            )
-
+        judges = partial(
+            JudgeFactory,
+            library=library,
+            cache=cache,
+            model_sha256=identity.sha256,
+            namespace=method_name,
+            seed=settings.seed,
+            engine_version=identity.engine_version,
+            thinking_tokens=settings.thinking_tokens,
+        )
         return Components(
             method=method,
             namespace=method_name,
@@ -183,4 +187,6 @@ def _engine_of(
 
 
 def _cache_path(settings: Settings) -> Path | None:
-    return settings.cache_path / "completions.sqlite" if settings.cache else None
+    """Where completions are kept; nowhere where a name alone stands for the weights."""
+    kept = settings.cache and not is_served(settings)
+    return settings.cache_path / "completions.sqlite" if kept else None

@@ -1,24 +1,31 @@
-"""Model cards to engines."""
+"""Model cards, environments and servers that run to engines."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any, cast
 
 from offline_judge.backends.absent import AbsentBackend
-from offline_judge.backends.options import EngineOptions
+from offline_judge.backends.options import EngineOptions, Gpu
 from offline_judge.domain.base import content_hash
 from offline_judge.domain.run import ModelIdentity
-from offline_judge.errors import UsageError
+from offline_judge.errors import MissingError, UsageError
 from offline_judge.protocols import Backend
 from offline_judge.registry import BACKENDS
-from offline_judge.runner.engine import Engine
+from offline_judge.runner.engine import Demands, Engine, EngineFacts
 from offline_judge.settings import VERSION, Settings
+from offline_judge.weights.cards import ModelCard
+from offline_judge.wiring.endpoints import Endpoint, endpoints
+from offline_judge.wiring.environments import ENVIRONMENTS, interpreter
 from offline_judge.wiring.installation import (
     SCRIPTED,
     model_card,
     model_store,
     package_version,
 )
+
+_BUILT_IN = "llama_cpp"
+_MANAGED = ("llama_cpp", "llama_cpp_python", "llama_server", "vllm")
 
 
 def no_engine() -> tuple[Engine, ModelIdentity]:
@@ -33,16 +40,79 @@ def make_engine(settings: Settings, slots: int) -> tuple[Engine, ModelIdentity]:
     """The engine of the judge that the settings name, not started yet, and its weights.
 
     Raises:
-        UsageError: the card is not one of a judge.
-        MissingModelError: no such card, or its weights are not here.
+        UsageError: the card is not one of a judge, the engine's name is unknown or does not run
+            such weights, or a server is not allowed.
+        MissingError: no such card, its weights are not here, or the engine is not installed.
     """
     if settings.judge.partition(":")[0] == SCRIPTED:
         return _scripted_engine(settings, slots)
+    served = endpoints(settings)
+    if served:
+        return _served_engine(served, settings, slots)
     card = model_card(settings.judge, settings)
     if card.role == "embedder":
         raise UsageError(f"`{card.name}` is an embedder and cannot judge.", where="judge")
-    options = EngineOptions(
-        model_path=model_store(settings).path(card),
+    name, python = _chosen(settings)
+    options = _options(card, settings, slots, python)
+    backend: Backend = BACKENDS.load(name)(options)
+    identity = ModelIdentity(
+        name=card.name,
+        sha256=card.files[0].sha256,
+        engine=backend.name,
+        engine_version=package_version("xllamacpp") if name == _BUILT_IN and not python else "",
+        family=card.family,
+    )
+    return _described(backend, identity, settings), identity
+
+
+def is_served(settings: Settings) -> bool:
+    """Whether the judge is a server that runs, whose weights nobody here can vouch for."""
+    return bool(endpoints(settings))
+
+
+def _chosen(settings: Settings) -> tuple[str, str]:
+    """Name of the backend, and the interpreter it runs in; "" for this one."""
+    wanted = settings.engine
+    if wanted == "auto":
+        return _BUILT_IN, ""
+    if wanted in ENVIRONMENTS:
+        found = interpreter(settings, wanted)
+        if not found:
+            raise MissingError(
+                f"The engine `{wanted}` is not installed.",
+                where="engine",
+                remedy=f"offline-judge engines install {wanted}",
+            )
+        return ENVIRONMENTS[wanted], found
+    if wanted not in _MANAGED:
+        known = ", ".join(("auto", *_MANAGED, *ENVIRONMENTS))
+        raise UsageError(
+            f"No engine is called `{wanted}`.", where="engine", remedy=f"Known: {known}."
+        )
+    return wanted, _where_it_is(wanted, settings)
+
+
+def _where_it_is(name: str, settings: Settings) -> str:
+    """The interpreter of the first environment that has this backend; "" for this one."""
+    if name == _BUILT_IN:
+        return ""
+    for environment, backend in ENVIRONMENTS.items():
+        if backend == name and (found := interpreter(settings, environment)):
+            return found
+    if name == "llama_cpp_python" and not package_version("llama-cpp-python"):
+        raise MissingError(
+            "llama-cpp-python is not installed.",
+            where="engine",
+            remedy="pip install 'offline-llm-judge[llama-cpp-python]', which compiles it, or "
+            "offline-judge engines install llama-cpp-python",
+        )
+    return ""
+
+
+def _options(card: ModelCard, settings: Settings, slots: int, python: str) -> EngineOptions:
+    path = model_store(settings).path(card)
+    return EngineOptions(
+        model_path=path,
         model_name=card.name,
         window=min(settings.window, card.window),
         slots=slots,
@@ -50,16 +120,69 @@ def make_engine(settings: Settings, slots: int) -> tuple[Engine, ModelIdentity]:
         batch=settings.batch,
         system_role=card.quirks.system_role,
         parameters_b=card.parameters_b,
+        python=python,
+        program=settings.llama_server,
+        thinks=settings.thinking_tokens > 0,
+        **_switch(card.quirks.thinking_switch),
+        **_hardware(settings),
     )
-    backend: Backend = BACKENDS.load("llama_cpp")(options)
+
+
+def _switch(name: str) -> dict[str, Any]:
+    return {"thinking_switch": name} if name else {}
+
+
+def _hardware(settings: Settings) -> dict[str, Any]:
+    return {
+        "gpu": cast(Gpu, settings.gpu),
+        "gpu_layers": settings.gpu_layers,
+        "kv_cache": settings.kv_cache,
+        "speculative": settings.speculative,
+    }
+
+
+def _served_engine(
+    served: tuple[Endpoint, ...], settings: Settings, slots: int
+) -> tuple[Engine, ModelIdentity]:
+    first = served[0]
+    share = -(-slots // len(served))
+    backends = [_served(one, settings, share) for one in served]
+    if len(backends) == 1:
+        backend = backends[0]
+    else:
+        from offline_judge.backends.pool import PoolBackend
+
+        backend = PoolBackend(backends, [one.url for one in served])
     identity = ModelIdentity(
-        name=card.name,
-        sha256=card.files[0].sha256,
-        engine=backend.name,
-        engine_version=package_version("xllamacpp"),
-        family=card.family,
+        name=f"{first.kind}:{first.model}",
+        # Nobody here sees the weights; what is asked for by name stands for them.
+        sha256=content_hash({"kind": first.kind, "model": first.model}),
+        engine=first.backend,
     )
     return _described(backend, identity, settings), identity
+
+
+def _served(one: Endpoint, settings: Settings, slots: int) -> Backend:
+    from offline_judge.backends.running import RunningServer
+
+    options = EngineOptions(
+        model_name=one.model,
+        served_as=one.model,
+        window=settings.window,
+        slots=slots,
+        base_url=one.url,
+        api_key=one.api_key,
+        thinks=settings.thinking_tokens > 0,
+    )
+    made = BACKENDS.load(one.backend)
+    backend: Backend
+    if one.kind == "vllm":
+        backend = made(options, RunningServer(options, ("/v1/models",), "vLLM"))
+    elif one.kind == "llama-server":
+        backend = made(options, RunningServer(options, ("/props",), "llama-server"))
+    else:
+        backend = made(options)
+    return backend
 
 
 def _scripted_engine(settings: Settings, slots: int) -> tuple[Engine, ModelIdentity]:
@@ -87,4 +210,15 @@ def _described(backend: Backend, identity: ModelIdentity, settings: Settings) ->
         version=identity.engine_version,
         model=identity.name,
         window=settings.window,
+        facts=lambda: _facts(backend),
+        demands=Demands(thinking=settings.thinking_tokens > 0),
     )
+
+
+def _facts(backend: Backend) -> EngineFacts:
+    """What a backend knows of its server; those without one know nothing."""
+    serving = getattr(backend, "engine", None)
+    if serving is None:
+        return EngineFacts()
+    notes = tuple(getattr(backend, "notes", ()))
+    return EngineFacts(version=serving.version, offloaded=serving.offloaded, notes=notes)

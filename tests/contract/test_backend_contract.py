@@ -1,20 +1,23 @@
-"""Every registered backend keeps the promises of `protocols.Backend`."""
+"""Every registered backend keeps the promises of `protocols.Backend`, as far as it declares them.
+
+The servers of other products are stood up on loopback (`fake_servers.py`); those that can be had
+for real are run too, where the environment says where they are:
+`OFFLINE_JUDGE_TEST_LLAMA_SERVER` (a llama-server), `OFFLINE_JUDGE_TEST_LLAMA_CPP_PYTHON` and
+`OFFLINE_JUDGE_TEST_VLLM` (interpreters that have them) and `OFFLINE_JUDGE_TEST_VLLM_MODEL` (the
+small weights as a folder for it).
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from pathlib import Path
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import pytest_asyncio
+from contract_backends import MAKERS, PARAMS, WINDOW
 
-from offline_judge.backends.llama_cpp import LlamaCppBackend
-from offline_judge.backends.options import EngineOptions
-from offline_judge.backends.script import ScriptOptions
-from offline_judge.backends.scripted import ScriptedBackend
 from offline_judge.domain.message import (
     Constraint,
     Delta,
@@ -25,13 +28,12 @@ from offline_judge.domain.message import (
     Prompt,
     Sampling,
 )
-from offline_judge.errors import ContextOverflowError, SchemaError
+from offline_judge.errors import BackendError, ContextOverflowError, SchemaError
 from offline_judge.protocols import Backend
 from offline_judge.registry import BACKENDS
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-WINDOW = 512
 YES_NO = (Label(name="true", text="Yes"), Label(name="false", text="No"))
 SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -46,25 +48,15 @@ SCHEMA: dict[str, Any] = {
 }
 
 
-def _scripted(request: pytest.FixtureRequest) -> Backend:
-    return ScriptedBackend(ScriptOptions(window=WINDOW, slots=2))
+async def test_every_registered_backend_is_held_to_the_contract() -> None:
+    assert set(BACKENDS.names()) <= set(MAKERS)
 
 
-def _llama_cpp(request: pytest.FixtureRequest) -> Backend:
-    weights: Path = request.getfixturevalue("small_weights")
-    return LlamaCppBackend(
-        EngineOptions(weights, "smollm2-135m", window=WINDOW, slots=2, parameters_b=0.135)
-    )
-
-
-MAKERS: dict[str, Callable[[pytest.FixtureRequest], Backend]] = {
-    "scripted": _scripted,
-    "llama_cpp": _llama_cpp,
-}
-PARAMS = [
-    pytest.param(name, marks=[] if name == "scripted" else [pytest.mark.engine])
-    for name in BACKENDS.names()
-]
+def needs(backend: Backend, *flags: str) -> None:
+    """Leave the test out for a backend that declares not to do what it is about."""
+    for flag in flags:
+        if not getattr(backend.capabilities, flag):
+            pytest.skip(f"{backend.name} declares no {flag}")
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module", params=PARAMS)
@@ -117,8 +109,10 @@ async def test_deltas_come_first_and_make_up_the_one_generation(backend: Backend
 async def test_usage_adds_up(backend: Backend) -> None:
     prompt = await _prompt(backend, "Name a city.")
     usage = (await _generation(backend, prompt, max_tokens=5)).usage
-    assert usage.prompt_tokens == prompt.tokens == len(prompt.token_ids)
+    assert 0 < usage.prompt_tokens <= prompt.tokens
     assert 0 < usage.read_anew <= prompt.tokens
+    if backend.capabilities.token_level:
+        assert usage.prompt_tokens == prompt.tokens == len(prompt.token_ids)
     assert 0 < usage.completion_tokens <= 5
 
 
@@ -126,7 +120,9 @@ async def test_the_output_limit_is_told_from_an_end(backend: Backend) -> None:
     prompt = await _prompt(backend, "Tell a long story about a ship.")
     cut = await _generation(backend, prompt, max_tokens=3)
     assert cut.finish_reason is FinishReason.LENGTH
-    assert len(cut.token_ids) == 3
+    assert cut.usage.completion_tokens == 3
+    if backend.capabilities.token_level:
+        assert len(cut.token_ids) == 3
 
 
 async def test_a_stop_text_ends_the_answer_before_it(backend: Backend) -> None:
@@ -139,13 +135,15 @@ async def test_a_stop_text_ends_the_answer_before_it(backend: Backend) -> None:
 
 
 async def test_a_repeated_prefix_is_not_read_again(backend: Backend) -> None:
-    head = "You are a careful judge. " * 8
+    needs(backend, "reports_cached_tokens")
+    head = "You are a careful judge. " * 24
     first = await _prompt(backend, "Is the sea salt?", head)
     second = await _prompt(backend, "Is the moon a cheese?", head)
     await _generation(backend, first, "same", max_tokens=1)
     again = (await _generation(backend, first, "same", max_tokens=1)).usage
     other = (await _generation(backend, second, "same", max_tokens=1)).usage
-    assert again.read_anew == 1
+    # vLLM finds whole blocks again, of 32 tokens here; llama.cpp all but the last token.
+    assert again.read_anew <= 32
     assert second.tokens / 2 < other.cached_tokens < second.tokens
 
 
@@ -167,6 +165,7 @@ async def test_a_seed_repeats_a_draw_and_another_seed_does_not(backend: Backend)
 
 
 async def test_label_masses_and_outside_are_one(backend: Backend) -> None:
+    needs(backend, "label_probabilities")
     prompt = await _prompt(backend, "Is Paris in France? Answer Yes or No.")
     labels = await backend.label_probabilities(prompt, YES_NO, affinity="a")
     assert set(labels.masses) == {"true", "false"}
@@ -174,10 +173,11 @@ async def test_label_masses_and_outside_are_one(backend: Backend) -> None:
     assert labels.inside + labels.outside == pytest.approx(1, abs=1e-6)
     assert 0 <= labels.unseen <= labels.outside
     assert labels.inside > 0.2
-    assert labels.usage.prompt_tokens == prompt.tokens
+    assert 0 < labels.usage.prompt_tokens <= prompt.tokens
 
 
 async def test_label_masses_do_not_depend_on_the_order_of_labels(backend: Backend) -> None:
+    needs(backend, "label_probabilities")
     prompt = await _prompt(backend, "Is Rome in Spain? Answer Yes or No.")
     await backend.label_probabilities(prompt, YES_NO, affinity="a")
     one = await backend.label_probabilities(prompt, YES_NO, affinity="a")
@@ -186,6 +186,7 @@ async def test_label_masses_do_not_depend_on_the_order_of_labels(backend: Backen
 
 
 async def test_labels_of_several_tokens_are_scored_whole(backend: Backend) -> None:
+    needs(backend, "label_probabilities", "token_level")
     prompt = await _prompt(backend, "Is it so?")
     wanted = (
         Label(name="unknown", text="Not enough evidence here"),
@@ -197,6 +198,7 @@ async def test_labels_of_several_tokens_are_scored_whole(backend: Backend) -> No
 
 
 async def test_labels_that_share_a_first_token_are_refused(backend: Backend) -> None:
+    needs(backend, "label_probabilities", "token_level")
     prompt = await _prompt(backend, "Is it so?")
     clash = (Label(name="no", text="No"), Label(name="none", text="No evidence at all"))
     with pytest.raises(SchemaError, match="first token"):
@@ -207,12 +209,16 @@ async def test_a_prompt_longer_than_the_window_is_an_overflow(backend: Backend) 
     prompt = await _long_prompt(backend, WINDOW)
     with pytest.raises(ContextOverflowError):
         await _generation(backend, prompt)
-    with pytest.raises(ContextOverflowError):
-        await backend.label_probabilities(prompt, YES_NO)
+    if backend.capabilities.label_probabilities:
+        with pytest.raises(ContextOverflowError):
+            await backend.label_probabilities(prompt, YES_NO)
 
 
 async def test_output_is_clamped_to_what_the_window_has_left(backend: Backend) -> None:
-    prompt = await _long_prompt(backend, WINDOW - 60)
+    # Where tokens are only estimated, the estimate moves while such a prompt is looked for.
+    prompt = await _long_prompt(
+        backend, WINDOW - (60 if backend.capabilities.token_level else WINDOW // 3)
+    )
     answer = await _generation(backend, prompt, max_tokens=400)
     assert prompt.tokens + answer.usage.completion_tokens <= WINDOW
 
@@ -269,11 +275,13 @@ async def test_more_requests_than_slots_are_all_answered_for_themselves(backend:
             *(_generation(backend, p, w) for p, w in zip(prompts, words, strict=True))
         )
     for text, answer, prompt in zip(alone, together, prompts, strict=True):
-        assert answer.usage.prompt_tokens == prompt.tokens
+        if backend.capabilities.token_level:
+            assert answer.usage.prompt_tokens == prompt.tokens
         assert answer.text.split()[:1] == text.split()[:1]
 
 
 async def test_a_conversation_that_ends_with_the_assistant_is_left_open(backend: Backend) -> None:
+    needs(backend, "token_level")
     turns = [
         Message(role="user", content="Count."),
         Message(role="assistant", content="One, two, three,"),
@@ -283,7 +291,20 @@ async def test_a_conversation_that_ends_with_the_assistant_is_left_open(backend:
     assert prompt.messages == tuple(turns)
 
 
+async def test_an_answer_that_is_begun_is_gone_on_with_word_by_word(backend: Backend) -> None:
+    turns = [Message(role="user", content="Count.")]
+    if not backend.capabilities.token_level:
+        with pytest.raises(BackendError, match="begun"):
+            await backend.prepare(turns, begun="One, two,")
+        return
+    bare = await backend.prepare(turns)
+    begun = await backend.prepare(turns, begun="One, two,")
+    assert begun.text == bare.text + "One, two,"
+    assert begun.token_ids[: bare.tokens] == bare.token_ids
+
+
 async def test_a_turn_that_follows_keeps_the_prefix(backend: Backend) -> None:
+    needs(backend, "token_level")
     turns = [Message(role="user", content="Is it so?"), Message(role="assistant", content="Yes")]
     before = await backend.prepare(turns[:1])
     after = await backend.prepare([*turns, Message(role="user", content="Why?")])
@@ -292,4 +313,4 @@ async def test_a_turn_that_follows_keeps_the_prefix(backend: Backend) -> None:
 
 async def test_the_window_is_the_one_asked_for(backend: Backend) -> None:
     assert backend.capabilities.window == WINDOW
-    assert backend.capabilities.slots == 2
+    assert backend.capabilities.slots == {"llama_cpp_python": 1, "pool": 4}.get(backend.name, 2)

@@ -14,6 +14,7 @@ import httpx
 import pytest
 import pytest_asyncio
 
+from offline_judge.backends.engine import Engine
 from offline_judge.backends.llama_cpp import LlamaCppBackend
 from offline_judge.backends.options import EngineOptions
 from offline_judge.domain.message import (
@@ -26,6 +27,12 @@ from offline_judge.domain.message import (
     Sampling,
 )
 from offline_judge.errors import BackendCrashedError, BackendResponseError, BackendStartError
+
+
+def engine_of(backend: LlamaCppBackend) -> Engine:
+    assert isinstance(backend.engine, Engine)
+    return backend.engine
+
 
 pytestmark = [pytest.mark.engine, pytest.mark.asyncio(loop_scope="module")]
 
@@ -72,7 +79,7 @@ async def _generation(
 
 
 def _pid(backend: LlamaCppBackend) -> int:
-    child = backend.engine.child
+    child = engine_of(backend).child
     assert child is not None
     assert child.pid is not None
     return child.pid
@@ -250,7 +257,7 @@ async def test_many_waiters_share_one_restart(backend: LlamaCppBackend) -> None:
     prompt = await _prompt(backend, "Name a city.")
     restarts = backend.restarts
     os.kill(_pid(backend), signal.SIGKILL)
-    await backend.engine.child.wait()  # type: ignore[union-attr]  # it was there a line ago
+    await engine_of(backend).child.wait()  # type: ignore[union-attr]  # it was there a line ago
     answers = await asyncio.gather(
         *(_generation(backend, prompt, Sampling(max_tokens=1), f"{at}") for at in range(4))
     )
@@ -280,12 +287,12 @@ async def test_a_silent_engine_is_killed_and_started_again(backend: LlamaCppBack
     stream = backend.generate(prompt, Sampling(max_tokens=400, temperature=1.0))
     await anext(stream)
     os.kill(_pid(backend), signal.SIGSTOP)
-    patience, backend.engine.stall_s = backend.engine.stall_s, 1.0
+    patience, engine_of(backend).stall_s = engine_of(backend).stall_s, 1.0
     async with asyncio.timeout(60):
         with pytest.raises(BackendCrashedError, match="no sign of life"):
             async for _ in stream:
                 pass
-    backend.engine.stall_s = patience
+    engine_of(backend).stall_s = patience
     assert (await _generation(backend, prompt, Sampling(max_tokens=1))).token_ids
 
 
@@ -322,6 +329,6 @@ async def test_weights_that_cannot_be_read_are_told_in_the_engines_words(tmp_pat
     backend = LlamaCppBackend(EngineOptions(path, "broken"))
     with pytest.raises(BackendStartError, match="invalid magic characters"):
         await backend.start(lambda phase, detail="": None)
-    child = backend.engine.child
+    child = engine_of(backend).child
     assert child is not None
     assert not child.alive

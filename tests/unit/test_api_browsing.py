@@ -112,8 +112,8 @@ def test_prompts_are_told_as_they_were_sent(
     sent: list[Prompt] = []
     prepare = ScriptedBackend.prepare
 
-    async def noted(self: ScriptedBackend, messages: Any, *, thinking: bool = False) -> Prompt:
-        sent.append(await prepare(self, messages, thinking=thinking))
+    async def noted(self: ScriptedBackend, messages: Any, **how: Any) -> Prompt:
+        sent.append(await prepare(self, messages, **how))
         return sent[-1]
 
     monkeypatch.setattr(ScriptedBackend, "prepare", noted)

@@ -124,7 +124,7 @@ class Sage:
             number=number,
             query=planned.query,
             evidence=evidence,
-            relevance={one.item.id: one.probability for one in relevant},
+            relevance={one.item.id: one.probability for one in relevant if not one.chosen_only},
             summary=summary,
             reflections=tuple(reflections),
             missing=missing,
@@ -164,8 +164,7 @@ class Sage:
         else:
             reading = await self._reader(sample).recall(sample.response, context.judge)
             why, evidence_ids = "knowledge.rationale", ()
-        labels = reading.labels
-        verdict = verdict_of(labels.share(CORRECT.name), labels.outside)
+        verdict = verdict_of(reading.labels)
         if not self._options.rationale:
             return verdict
         return await explain(
@@ -210,7 +209,7 @@ def _round_event(round_: Round) -> RoundFinished:
         relevance=round_.relevance,
         summary=round_.summary,
         stance=_stance(round_.reflections),
-        probability=decided.share(CORRECT.name) if decided else None,
+        probability=verdict_of(decided).probability if decided else None,
         missing=round_.missing,
         fallback=round_.fallback,
     )

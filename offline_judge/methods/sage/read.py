@@ -41,12 +41,16 @@ _SURVIVABLE = {UnscoredReason.MALFORMED, UnscoredReason.EMPTY, UnscoredReason.TR
 
 @dataclass(frozen=True)
 class Relevant:
-    """A passage with the judge's probability that it says what the answer is."""
+    """A passage with the judge's probability that it says what the answer is.
+
+    With `chosen_only` that is the judge's answer, 0 or 1, and no probability.
+    """
 
     item: Evidence
     probability: float
     place: str
     turn: Turn
+    chosen_only: bool = False
 
     @property
     def log_odds(self) -> float:
@@ -82,7 +86,8 @@ class Reader:
                 "relevance", self.values(item), _RELEVANCE, at=At(number, place)
             )
             share = reading.labels.share(_RELEVANT.name)
-            found.append(Relevant(item, share, place, reading.turn))
+            labels = reading.labels
+            found.append(Relevant(item, share, place, reading.turn, labels.chosen_only))
         # The sort is stable, so of equals the one the search ranked higher comes first.
         return tuple(sorted(found, key=lambda one: one.probability, reverse=True))
 

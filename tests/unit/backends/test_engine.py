@@ -12,8 +12,10 @@ from pathlib import Path
 import pytest
 
 from offline_judge.backends import engine as engine_module
+from offline_judge.backends import launch_llama as launching
 from offline_judge.backends import process as process_module
 from offline_judge.backends.engine import Engine
+from offline_judge.backends.launch_llama import ScriptLauncher
 from offline_judge.backends.options import EngineOptions
 from offline_judge.errors import BackendCrashedError, BackendStartError
 
@@ -28,7 +30,7 @@ async def make(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Maker]:
 
     def maker(model: str) -> Engine:
         options = EngineOptions(Path(model), "fake", window=64, stall_s=1.0)
-        made.append(Engine(options, script=FAKE))
+        made.append(Engine(options, ScriptLauncher(FAKE)))
         return made[-1]
 
     yield maker
@@ -75,7 +77,7 @@ async def test_a_child_that_dies_at_start_is_told_with_the_cause_first(make: Mak
 async def test_a_phase_that_does_not_end_is_a_failed_start(
     make: Maker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(engine_module._PHASE_TIMEOUTS_S, "load", 0.1)
+    monkeypatch.setitem(launching._PHASE_TIMEOUTS_S, "load", 0.1)
     engine = make("hang")
     with pytest.raises(BackendStartError, match="stayed in phase `load`"):
         await engine.start(_ignore)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from pathlib import Path
 
 import pytest
 
-from offline_judge.backends.llama_cpp import LlamaCppBackend
-from offline_judge.backends.options import EngineOptions
+from offline_judge.backends.mixups import CALLS_BETWEEN_CHECKS, MixUpWatch
 from offline_judge.backends.probe import tried
 from offline_judge.backends.script import Fault, ScriptOptions
 from offline_judge.backends.scripted import ScriptedBackend
@@ -35,7 +33,9 @@ async def test_a_template_without_a_switch_has_none() -> None:
 
 
 class _Switched(ScriptedBackend):
-    async def prepare(self, messages: Sequence[Message], *, thinking: bool = False) -> Prompt:
+    async def prepare(
+        self, messages: Sequence[Message], *, thinking: bool = False, begun: str = ""
+    ) -> Prompt:
         return await super().prepare([Message(role="user", content=f"thinking {thinking}")])
 
 
@@ -43,11 +43,8 @@ async def test_a_template_with_a_switch_is_noticed() -> None:
     assert (await tried(_Switched())).thinking_switch
 
 
-async def _after_a_check_that(
-    found: BackendError | None, monkeypatch: pytest.MonkeyPatch
-) -> LlamaCppBackend:
-    """A backend that is due for a check of mix-ups, and has had it."""
-    backend = LlamaCppBackend(EngineOptions(Path("none"), "none", slots=2))
+async def _after_a_check_that(found: BackendError | None) -> MixUpWatch:
+    """A watch that was due for a check of mix-ups, and has had it."""
     ran = asyncio.Event()
 
     async def check() -> None:
@@ -55,32 +52,39 @@ async def _after_a_check_that(
         if found is not None:
             raise found
 
-    monkeypatch.setattr(backend, "check_mix_ups", check)
-    backend._requests.finished = 200
-    backend._check_in_time()
+    watch = MixUpWatch(check)
+    watch.finished(CALLS_BETWEEN_CHECKS)
     await ran.wait()
     await asyncio.sleep(0)
-    return backend
+    return watch
 
 
-async def test_a_mix_up_that_a_check_finds_ends_all_further_requests(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    backend = await _after_a_check_that(BackendStartError("mixed"), monkeypatch)
-    for _ in range(2):
-        with pytest.raises(BackendStartError, match="mixed"):
-            backend._raise_mix_up()
+async def test_a_mix_up_that_a_check_finds_ends_all_further_requests() -> None:
+    watch = await _after_a_check_that(BackendStartError("mixed"))
+    with pytest.raises(BackendStartError, match="mixed"):
+        watch.raise_found()
+    with pytest.raises(BackendStartError, match="mixed"):
+        watch.raise_found()
+    await watch.close()
 
 
-async def test_a_check_that_a_crash_cut_short_is_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_check_that_a_crash_cut_short_is_forgotten() -> None:
     for found in (None, BackendCrashedError("gone")):
-        backend = await _after_a_check_that(found, monkeypatch)
-        backend._raise_mix_up()
-        assert backend._check is None
+        watch = await _after_a_check_that(found)
+        watch.raise_found()
+        watch.raise_found()
 
 
-async def test_no_check_is_made_before_its_time() -> None:
-    backend = LlamaCppBackend(EngineOptions(Path("none"), "none", slots=2))
-    backend._requests.finished = 199
-    backend._check_in_time()
-    assert backend._check is None
+async def test_a_check_is_made_every_two_hundred_calls_and_not_before() -> None:
+    checks = 0
+
+    async def check() -> None:
+        nonlocal checks
+        checks += 1
+
+    watch = MixUpWatch(check)
+    for calls in range(1, 450):
+        watch.finished(calls)
+        await asyncio.sleep(0)
+        watch.raise_found()
+    assert checks == 2

@@ -81,7 +81,9 @@ class FakeBackend:
     async def close(self) -> None:
         pass
 
-    async def prepare(self, messages: Sequence[Message], *, thinking: bool = False) -> Prompt:
+    async def prepare(
+        self, messages: Sequence[Message], *, thinking: bool = False, begun: str = ""
+    ) -> Prompt:
         text = "".join(f"[{message.role}]{message.content}" for message in messages)
         ids = tuple(ord(char) for char in text if not char.isspace())
         return Prompt(messages=tuple(messages), text=text, token_ids=ids, tokens=len(ids))

@@ -8,7 +8,6 @@ from judge_fakes import make_bench
 from offline_judge.domain.message import Label, Message
 from offline_judge.errors import (
     BackendCrashedError,
-    BackendError,
     BackendResponseError,
     ContextOverflowError,
     UnscoredError,
@@ -123,12 +122,51 @@ async def test_masses_of_other_labels_are_a_broken_answer(tmp_path: Path) -> Non
     assert [bool(call.problem) for call in bench.trace.calls] == [True, False]
 
 
-async def test_an_engine_without_label_probabilities_is_an_error_not_a_verdict(
-    tmp_path: Path,
-) -> None:
-    bench = make_bench(tmp_path, SURE, gives_labels=False)
-    with pytest.raises(BackendError, match="label probabilities"):
+async def test_an_engine_without_label_probabilities_answers_with_a_label(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, '"No"', gives_labels=False)
+    reading = await bench.judge.read("verdict", VALUES, LABELS)
+    (call,) = bench.trace.calls
+    assert reading.labels.chosen_only
+    assert reading.labels.best() == "false"
+    assert reading.turn.messages[-1] == Message(role="assistant", content="No")
+    # Nothing in the trace looks like a probability.
+    assert (call.text, call.masses, call.outside) == ('"No"', None, None)
+    constraint = bench.backend.sent[0].constraint
+    assert constraint is not None
+    assert constraint.json_schema == {"type": "string", "enum": ["Yes", "No"]}
+
+
+async def test_that_verdicts_carry_no_probability_is_said_once_a_run(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, '"No"', gives_labels=False)
+    for at in range(3):
+        await bench.judge.read("verdict", {**VALUES, "question": f"Where {at}?"}, LABELS)
+    (warning,) = bench.trace.warnings
+    assert "no label probabilities" in warning
+
+
+@pytest.mark.parametrize("said", ["Perhaps", "No evidence at all", "Yes and No", '{"a": "Yes"}'])
+async def test_an_answer_that_is_no_label_is_no_verdict(tmp_path: Path, said: str) -> None:
+    bench = make_bench(tmp_path, said, gives_labels=False)
+    with pytest.raises(UnscoredError) as caught:
         await bench.judge.read("verdict", VALUES, LABELS)
+    assert caught.value.reason == "off-menu"
+
+
+async def test_an_empty_answer_is_no_verdict(tmp_path: Path) -> None:
+    bench = make_bench(tmp_path, "<think>Surely Yes.</think>", gives_labels=False)
+    with pytest.raises(UnscoredError) as caught:
+        await bench.judge.read("verdict", VALUES, LABELS)
+    assert caught.value.reason == "empty"
+
+
+async def test_an_answered_label_is_found_again_and_never_as_a_reading(tmp_path: Path) -> None:
+    cache = CompletionCache(None)
+    answering = make_bench(tmp_path, '"No"', gives_labels=False, cache=cache)
+    for _ in range(2):
+        assert (await answering.judge.read("verdict", VALUES, LABELS)).labels.chosen_only
+    assert len(answering.backend.sent) == 1
+    reading = make_bench(tmp_path, SURE, cache=cache)
+    assert (await reading.judge.read("verdict", VALUES, LABELS)).labels.masses == SURE
 
 
 async def test_a_damaged_kept_reading_is_read_anew(tmp_path: Path) -> None:

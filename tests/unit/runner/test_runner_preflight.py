@@ -48,9 +48,11 @@ class OnePrompt:
 class CountingBackend(ScriptedBackend):
     prepared = 0
 
-    async def prepare(self, messages: Sequence[Message], *, thinking: bool = False) -> Prompt:
+    async def prepare(
+        self, messages: Sequence[Message], *, thinking: bool = False, begun: str = ""
+    ) -> Prompt:
         self.prepared += 1
-        return await super().prepare(messages, thinking=thinking)
+        return await super().prepare(messages, thinking=thinking, begun=begun)
 
 
 def _backend(window: int = 300, **kwargs: Any) -> CountingBackend:
