@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
@@ -188,7 +188,8 @@ class PoolBackend:
             while True:
                 home = self._homes.get(lane)
                 if home is None or home.free <= 0:
-                    best = max(self.members, key=lambda member: member.free)
+                    lanes = Counter(id(member) for member in self._homes.values())
+                    best = max(self.members, key=lambda one: (one.free, -lanes[id(one)]))
                     home = best if best.free > 0 else None
                 if home is not None:
                     home.busy += 1
