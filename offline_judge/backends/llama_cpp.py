@@ -98,15 +98,18 @@ class LlamaCppBackend:
             await self._engine.start(listener)
             listener("probe", "window, constraint, seed, mix-ups")
             await self._read_capabilities()
+            # A server of somebody else's has the slots it has, whatever number was wanted.
+            self._requests = Requests(self._engine, self.capabilities.slots)
             await self.check_mix_ups()
             self._capabilities = await probe.tried(self, thinking=self._options.thinks)
         except BaseException:
             await self.close()
             raise
-        self._requests = Requests(self._engine, self.capabilities.slots)
         window, slots = self.capabilities.window, self.capabilities.slots
         asked = "" if window == self._options.window else f" (asked for {self._options.window})"
-        listener("ready", f"{slots} slots of {window} tokens{asked}")
+        on_gpu = self._engine.offloaded
+        layers = f", {on_gpu[0]} of {on_gpu[1]} layers on the GPU" if on_gpu else ""
+        listener("ready", f"{slots} slots of {window} tokens{asked}{layers}")
 
     async def close(self) -> None:
         """End the engine and wait until it is gone. Safe to call twice."""
@@ -247,17 +250,26 @@ class LlamaCppBackend:
 
     async def _read_capabilities(self) -> None:
         try:
-            states = await self.slot_states()
-            window = min(int(state["n_ctx"]) for state in states)
+            window, slots = await self._told_slots()
         except (KeyError, TypeError, ValueError) as error:
             raise BackendStartError(f"The engine does not tell its slots: {error!r}") from error
         self._capabilities = Capabilities(
             window=window,
-            slots=len(states),
+            slots=slots,
             token_level=True,
             label_probabilities=True,
             constraints=("json_schema",),
         )
+
+    async def _told_slots(self) -> tuple[int, int]:
+        """Tokens of a slot, and how many slots there are."""
+        try:
+            states = await self.slot_states()
+        except BackendResponseError:
+            # Somebody else's server may keep its slots to itself.
+            told = await self._requests.get("/props")
+            return int(told["default_generation_settings"]["n_ctx"]), int(told["total_slots"])
+        return min(int(state["n_ctx"]) for state in states), len(states)
 
     async def _repeat(self, slot: int) -> str:
         ids = await self._tokenize(probe.repetition(slot), whole=False)
