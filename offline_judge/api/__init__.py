@@ -20,6 +20,13 @@ from offline_judge.api.choices import RunCheck, RunChoices, check_run, run_choic
 from offline_judge.api.config import ConfigView, config_show
 from offline_judge.api.corpora import corpus_build, corpus_embed, corpus_list, corpus_rm
 from offline_judge.api.derived import evidence_add, evidence_drop
+from offline_judge.api.engines import (
+    EngineView,
+    engines_install,
+    engines_list,
+    engines_rm,
+    engines_show,
+)
 from offline_judge.api.evidence import (
     EvidenceQuery,
     evidence_prune,
@@ -83,6 +90,7 @@ __all__ = [
     "AskOptions",
     "AskView",
     "ConfigView",
+    "EngineView",
     "EvidenceQuery",
     "LabelsRequest",
     "MethodView",
@@ -109,6 +117,10 @@ __all__ = [
     "corpus_rm",
     "demo",
     "demo_samples",
+    "engines_install",
+    "engines_list",
+    "engines_rm",
+    "engines_show",
     "evidence_add",
     "evidence_drop",
     "evidence_prune",

@@ -31,6 +31,7 @@ _COMMANDS = {
     "show": LazyCommand("offline_judge.cli.show:show", "Show how one sample was judged."),
     "runs": LazyCommand("offline_judge.cli.runs:runs", "List, show, export, rm runs."),
     "models": LazyCommand("offline_judge.cli.models:models", "List, show, pull, verify models."),
+    "engines": LazyCommand("offline_judge.cli.engines:engines", "List, install, rm engines."),
     "corpus": LazyCommand("offline_judge.cli.corpus:corpus", "Build, embed, list, rm corpora."),
     "evidence": LazyCommand("offline_judge.cli.evidence:evidence", "Look at what was found."),
     "score": LazyCommand("offline_judge.cli.score:score", "Compare a run with people."),
