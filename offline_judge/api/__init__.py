@@ -16,6 +16,7 @@ from offline_judge.api.browsing import (
     run_manifest,
     run_rows,
 )
+from offline_judge.api.checks import doctor, judge_check
 from offline_judge.api.choices import RunCheck, RunChoices, check_run, run_choices
 from offline_judge.api.config import ConfigView, config_show
 from offline_judge.api.corpora import corpus_build, corpus_embed, corpus_list, corpus_rm
@@ -117,6 +118,7 @@ __all__ = [
     "corpus_rm",
     "demo",
     "demo_samples",
+    "doctor",
     "engines_install",
     "engines_list",
     "engines_rm",
@@ -130,6 +132,7 @@ __all__ = [
     "evidence_stats",
     "export_rows",
     "index_run",
+    "judge_check",
     "list_runs",
     "load_run",
     "log_line",

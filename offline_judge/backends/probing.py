@@ -142,7 +142,11 @@ async def _needle(backend: Backend) -> tuple[Needle, int]:
     control = await backend.prepare(_asked(1))
     told = await answered(backend, control, Sampling(max_tokens=12), affinity="needle")
     # A model that fails at a short prompt shows nothing about long ones.
-    return ("lost" if _SECRET in told.text.lower() else "unclear"), tokens
+    if _SECRET not in told.text.lower():
+        return "unclear", tokens
+    # Counted by the same tokenizer, every token was read: then it is the model that overlooks it.
+    whole = backend.capabilities.token_level and found.usage.prompt_tokens == prompt.tokens
+    return ("missed" if whole else "lost"), tokens
 
 
 def _read(usage: Usage, prompt: Prompt) -> int:

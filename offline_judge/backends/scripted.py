@@ -32,7 +32,13 @@ from offline_judge.domain.message import (
     Timings,
     Usage,
 )
-from offline_judge.errors import BackendCrashedError, BackendError, ContextOverflowError
+from offline_judge.errors import (
+    BackendCrashedError,
+    BackendError,
+    BackendResponseError,
+    ContextOverflowError,
+    UsageError,
+)
 from offline_judge.protocols import Backend, StartListener
 
 _SMALLEST_OUTPUT = 16
@@ -265,7 +271,10 @@ class ScriptedBackend:
                 return rule.answers[nth]
         drawn = f"{sampling.seed}/" if sampling.temperature > 0 else ""
         if constraint is not None:
-            return default_json(constraint.json_schema, drawn + prompt.text)
+            try:
+                return default_json(constraint.json_schema, drawn + prompt.text)
+            except UsageError as error:
+                raise BackendResponseError(f"The script refused: {error.message}") from error
         return default_text(drawn + prompt.text)
 
     def _masses(self, prompt: Prompt, labels: Sequence[Label]) -> dict[str, float]:

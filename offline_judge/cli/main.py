@@ -38,6 +38,8 @@ _COMMANDS = {
     "calibrate": LazyCommand("offline_judge.cli.calibrate:calibrate", "Fit how it is read."),
     "study": LazyCommand("offline_judge.cli.study:study", "Compare ways of judging."),
     "tui": LazyCommand("offline_judge.cli.tui:tui", "Open the terminal UI, at a run."),
+    "judge": LazyCommand("offline_judge.cli.judge:judge", "Check whether a judge is fit."),
+    "doctor": LazyCommand("offline_judge.cli.doctor:doctor", "Look at what a run needs."),
     "config": LazyCommand("offline_judge.cli.config:config", "Show what is set, and where."),
 }
 

@@ -7,9 +7,10 @@ from typing import Literal
 from offline_judge.domain.base import Frozen
 from offline_judge.domain.message import Capabilities
 
-Needle = Literal["found", "lost", "cut", "unclear", ""]
-"""A word at the start of a full prompt: found again, not found, dropped by the server, or the
-model cannot do the task on a short prompt either; empty where it was not tried."""
+Needle = Literal["found", "missed", "lost", "cut", "unclear", ""]
+"""A word at the start of a full prompt: found again; not found by the model though the server read
+every token; not found where the server does not show that it read them; dropped by the server; or
+the model cannot do the task on a short prompt either. Empty where it was not tried."""
 
 
 class CapabilityReport(Frozen):
@@ -59,6 +60,11 @@ class CapabilityReport(Frozen):
             found.append(
                 f"it does not read the front of a prompt of {self.needle_tokens} tokens: set a "
                 "smaller window, or give the server a larger one"
+            )
+        if self.needle == "missed":
+            found.append(
+                "the model itself loses sight of the front of a prompt of "
+                f"{self.needle_tokens} tokens: keep prompts shorter, or take a larger model"
             )
         if not self.capabilities.constraints:
             found.append("it does not obey a JSON schema: answers are only checked afterwards")

@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, TypeAdapter, ValidationError
 
 from offline_judge.domain.base import Frozen
+from offline_judge.domain.capability import CapabilityReport
 from offline_judge.domain.evidence import SearchHit
 from offline_judge.domain.judgment import Judgment, Outcome
 from offline_judge.domain.message import Capabilities, FinishReason, Timings, Usage
@@ -38,7 +39,8 @@ class EngineStarted(EventBase):
     """An engine became ready, for the first time or after a crash (`restart` counts those).
 
     `role` says what it does in the run: judge, or write the responses (`candidate`);
-    `capabilities` what it was seen to do, `offloaded` its layers on a GPU, and its layers in all.
+    `capabilities` what it was seen to do at this start, `probe` what was seen when all was tried
+    out, and `offloaded` its layers on a GPU, and its layers in all.
     """
 
     event: Literal["engine_started"] = "engine_started"
@@ -53,6 +55,7 @@ class EngineStarted(EventBase):
     role: str = "judge"
     capabilities: Capabilities | None = None
     offloaded: tuple[int, int] | None = None
+    probe: CapabilityReport | None = None
 
 
 class ResponseWritten(EventBase):

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from offline_judge.domain.capability import CapabilityReport
 from offline_judge.domain.events import EngineStarted
 from offline_judge.domain.message import Capabilities
 from offline_judge.errors import BackendError
@@ -71,7 +72,8 @@ class Demands:
 class Engine:
     """The engine of a run and what it is called in the trace.
 
-    `facts` tells more of it once it is up; `demands` is what the run cannot do without.
+    `facts` tells more of it once it is up; `demands` is what the run cannot do without, `probe`
+    what was seen of it when all was tried out.
     """
 
     backend: Backend
@@ -81,6 +83,32 @@ class Engine:
     window: int
     facts: Callable[[], EngineFacts] = EngineFacts
     demands: Demands = Demands()
+    probe: CapabilityReport | None = None
+
+    def check(self, can: Capabilities) -> None:
+        """Refuse what was seen not to work.
+
+        Raises:
+            BackendError: naming what is lacking and what to use instead.
+        """
+        self.demands.check(self.name, can)
+        seen = self.probe
+        if seen is None:
+            return
+        if seen.mixed_up:
+            raise BackendError(
+                f"When `{self.name}` was probed, it mixed up the answers of two requests.",
+                remedy="Use another engine or version, or one lane with one request at a time; "
+                "then: offline-judge doctor --probe",
+            )
+        if seen.needle in ("lost", "cut") and can.window >= seen.needle_tokens:
+            raise BackendError(
+                f"When `{self.name}` was probed, it did not read the front of a prompt of "
+                f"{seen.needle_tokens} tokens, and the window is {can.window}.",
+                where="window",
+                remedy="Set a smaller window, or give the server a larger one; then: "
+                "offline-judge doctor --probe",
+            )
 
 
 class EngineLog:
@@ -131,5 +159,6 @@ class EngineLog:
                 role=self._role,
                 capabilities=capabilities,
                 offloaded=facts.offloaded,
+                probe=self._engine.probe,
             )
         )

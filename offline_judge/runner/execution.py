@@ -191,7 +191,7 @@ class _Session:
         engine = self._work.engine
         for note in engine.facts().notes:
             self._trace.emit(WarningRaised(message=note))
-        engine.demands.check(engine.name, self._backend.capabilities)
+        engine.check(self._backend.capabilities)
         granted, wanted = self._backend.capabilities.window, self._work.engine.window
         if granted < wanted:
             self._trace.emit(

@@ -31,6 +31,7 @@ from offline_judge.wiring.installation import (
     settled,
     versions,
 )
+from offline_judge.wiring.probes import probe_engine, stored_probe
 from offline_judge.wiring.record import (
     find_recorded,
     passage_history,
@@ -69,6 +70,7 @@ __all__ = [
     "open_components",
     "open_search",
     "passage_history",
+    "probe_engine",
     "prune_record",
     "read_secret",
     "rebuild_index",
@@ -76,5 +78,6 @@ __all__ = [
     "recorded_settings",
     "run_store",
     "settled",
+    "stored_probe",
     "versions",
 ]

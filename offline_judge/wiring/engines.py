@@ -23,6 +23,7 @@ from offline_judge.wiring.installation import (
     model_store,
     package_version,
 )
+from offline_judge.wiring.probes import stored_probe
 
 _BUILT_IN = "llama_cpp"
 _MANAGED = ("llama_cpp", "llama_cpp_python", "llama_server", "vllm")
@@ -212,6 +213,7 @@ def _described(backend: Backend, identity: ModelIdentity, settings: Settings) ->
         window=settings.window,
         facts=lambda: _facts(backend),
         demands=Demands(thinking=settings.thinking_tokens > 0),
+        probe=stored_probe(settings, identity),
     )
 
 

@@ -1,0 +1,1 @@
+"""Looking at this installation and at a judge: doctor, probes, known answers."""
