@@ -13,6 +13,7 @@ from offline_judge.protocols import Backend
 from offline_judge.registry import BACKENDS
 from offline_judge.runner.engine import Engine
 from offline_judge.settings import VERSION, Settings
+from offline_judge.weights.fit import check_fit
 from offline_judge.wiring.installation import (
     SCRIPTED,
     model_card,
@@ -35,16 +36,20 @@ def make_engine(settings: Settings, slots: int) -> tuple[Engine, ModelIdentity]:
     Raises:
         UsageError: the card is not one of a judge.
         MissingModelError: no such card, or its weights are not here.
+        DoesNotFitError: weights and cache are larger than the free memory.
     """
     if settings.judge.partition(":")[0] == SCRIPTED:
         return _scripted_engine(settings, slots)
     card = model_card(settings.judge, settings)
     if card.role == "embedder":
         raise UsageError(f"`{card.name}` is an embedder and cannot judge.", where="judge")
+    path = model_store(settings).path(card)
+    window = min(settings.window, card.window)
+    check_fit(card, path, window=window, slots=slots)
     options = EngineOptions(
-        model_path=model_store(settings).path(card),
+        model_path=path,
         model_name=card.name,
-        window=min(settings.window, card.window),
+        window=window,
         slots=slots,
         threads=settings.threads,
         batch=settings.batch,
@@ -54,7 +59,7 @@ def make_engine(settings: Settings, slots: int) -> tuple[Engine, ModelIdentity]:
     backend: Backend = BACKENDS.load("llama_cpp")(options)
     identity = ModelIdentity(
         name=card.name,
-        sha256=card.files[0].sha256,
+        sha256=card.weights_sha256,
         engine=backend.name,
         engine_version=package_version("xllamacpp"),
         family=card.family,
