@@ -15,6 +15,7 @@ from offline_judge.registry import BACKENDS
 from offline_judge.runner.engine import Demands, Engine, EngineFacts
 from offline_judge.settings import VERSION, Settings
 from offline_judge.weights.cards import ModelCard
+from offline_judge.weights.fit import Q8_0, check_fit, fit
 from offline_judge.wiring.endpoints import Endpoint, endpoints
 from offline_judge.wiring.environments import ENVIRONMENTS, interpreter
 from offline_judge.wiring.installation import (
@@ -26,6 +27,8 @@ from offline_judge.wiring.installation import (
 from offline_judge.wiring.probes import stored_probe
 
 _BUILT_IN = "llama_cpp"
+_KV_BYTES = {"f16": 2.0, "q8_0": Q8_0, "q4_0": 18 / 32}
+"""Bytes a number takes in a cache of each type; of 32 in a block, with a scale of two bytes."""
 _MANAGED = ("llama_cpp", "llama_cpp_python", "llama_server", "vllm")
 
 
@@ -44,6 +47,7 @@ def make_engine(settings: Settings, slots: int) -> tuple[Engine, ModelIdentity]:
         UsageError: the card is not one of a judge, the engine's name is unknown or does not run
             such weights, or a server is not allowed.
         MissingError: no such card, its weights are not here, or the engine is not installed.
+        DoesNotFitError: weights and cache are larger than the free memory.
     """
     if settings.judge.partition(":")[0] == SCRIPTED:
         return _scripted_engine(settings, slots)
@@ -53,12 +57,12 @@ def make_engine(settings: Settings, slots: int) -> tuple[Engine, ModelIdentity]:
     card = model_card(settings.judge, settings)
     if card.role == "embedder":
         raise UsageError(f"`{card.name}` is an embedder and cannot judge.", where="judge")
-    name, python = _chosen(settings)
+    name, python = _chosen(card, settings)
     options = _options(card, settings, slots, python)
     backend: Backend = BACKENDS.load(name)(options)
     identity = ModelIdentity(
         name=card.name,
-        sha256=card.files[0].sha256,
+        sha256=card.weights_sha256,
         engine=backend.name,
         engine_version=package_version("xllamacpp") if name == _BUILT_IN and not python else "",
         family=card.family,
@@ -71,9 +75,24 @@ def is_served(settings: Settings) -> bool:
     return bool(endpoints(settings))
 
 
-def _chosen(settings: Settings) -> tuple[str, str]:
+def _chosen(card: ModelCard, settings: Settings) -> tuple[str, str]:
     """Name of the backend, and the interpreter it runs in; "" for this one."""
+    name, python = _named(card, settings)
+    opens = "hf" if name == "vllm" else "gguf"
+    if card.format != opens:
+        other = "vllm" if card.format == "hf" else "llama_cpp"
+        raise UsageError(
+            f"`{name}` opens weights in the form {opens}, and those of {card.name} are {card.format}.",
+            where="engine",
+            remedy=f"Use --engine {other}, or weights in the other form (`models add`).",
+        )
+    return name, python
+
+
+def _named(card: ModelCard, settings: Settings) -> tuple[str, str]:
     wanted = settings.engine
+    if wanted == "auto" and card.format == "hf":
+        wanted = "vllm"
     if wanted == "auto":
         return _BUILT_IN, ""
     if wanted in ENVIRONMENTS:
@@ -112,11 +131,19 @@ def _where_it_is(name: str, settings: Settings) -> str:
 
 def _options(card: ModelCard, settings: Settings, slots: int, python: str) -> EngineOptions:
     path = model_store(settings).path(card)
+    window = min(settings.window, card.window)
+    kv_bytes = _KV_BYTES[settings.kv_cache]
+    on_gpu = bool(python) and settings.gpu != "off"
+    if not on_gpu:
+        # On a GPU the engine itself says what fits there, and puts the rest elsewhere.
+        check_fit(card, path, window=window, slots=slots, kv_bytes=kv_bytes)
+    need = fit(card, path, window=window, slots=slots, kv_bytes=kv_bytes)
     return EngineOptions(
         model_path=path,
         model_name=card.name,
-        window=min(settings.window, card.window),
+        window=window,
         slots=slots,
+        cache_bytes_per_token=need.slot // window,
         threads=settings.threads,
         batch=settings.batch,
         system_role=card.quirks.system_role,
