@@ -29,7 +29,7 @@ _PHASES = (
         "import",
     ),
     (re.compile(r"(Starting to load model|Loading weights|Loading safetensors)"), "weights"),
-    (re.compile(r"(torch\.compile|Capturing CUDA graphs?|Compiling a graph)"), "compile"),
+    (re.compile(r"(torch\.compile takes|Capturing CUDA graphs?|Compiling a graph)"), "compile"),
     (re.compile(r"(KV cache size: [\d,]+ tokens|Maximum concurrency.*)"), "cache"),
     (re.compile(r"(Starting vLLM (?:API )?server.*|Started server process)"), "serve"),
 )

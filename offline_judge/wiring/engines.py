@@ -17,7 +17,7 @@ from offline_judge.settings import VERSION, Settings
 from offline_judge.weights.cards import ModelCard
 from offline_judge.weights.fit import Q8_0, check_fit, fit
 from offline_judge.wiring.endpoints import Endpoint, endpoints
-from offline_judge.wiring.environments import ENVIRONMENTS, interpreter
+from offline_judge.wiring.environments import ENVIRONMENTS, for_gpu, interpreter
 from offline_judge.wiring.installation import (
     SCRIPTED,
     model_card,
@@ -82,7 +82,7 @@ def _chosen(card: ModelCard, settings: Settings) -> tuple[str, str]:
     if card.format != opens:
         other = "vllm" if card.format == "hf" else "llama_cpp"
         raise UsageError(
-            f"`{name}` opens weights in the form {opens}, and those of {card.name} are {card.format}.",
+            f"`{name}` opens weights of the form {opens}; {card.name} has the form {card.format}.",
             where="engine",
             remedy=f"Use --engine {other}, or weights in the other form (`models add`).",
         )
@@ -133,8 +133,7 @@ def _options(card: ModelCard, settings: Settings, slots: int, python: str) -> En
     path = model_store(settings).path(card)
     window = min(settings.window, card.window)
     kv_bytes = _KV_BYTES[settings.kv_cache]
-    on_gpu = bool(python) and settings.gpu != "off"
-    if not on_gpu:
+    if settings.gpu == "off" or not for_gpu(python):
         # On a GPU the engine itself says what fits there, and puts the rest elsewhere.
         check_fit(card, path, window=window, slots=slots, kv_bytes=kv_bytes)
     need = fit(card, path, window=window, slots=slots, kv_bytes=kv_bytes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 from offline_judge.environments.installing import look
 from offline_judge.environments.recipes import RECIPES
@@ -19,3 +20,9 @@ def interpreter(settings: Settings, name: str) -> str:
     """
     found = look(settings.data_path / "engines", name)
     return str(found.python) if found.state in ("installed", "outdated") else ""
+
+
+def for_gpu(python: str) -> bool:
+    """Whether an interpreter is that of an environment which is made for GPUs."""
+    recipe = RECIPES.get(Path(python).parent.parent.name) if python else None
+    return recipe is not None and recipe.gpu
