@@ -7,6 +7,8 @@ OfflineJudgeError                    1
 │   ├── TemplateError                   a prompt template is missing, unsafe or incomplete
 │   ├── SchemaError                     an answer schema outside the supported subset
 │   ├── RunNotFoundError
+│   ├── LicenceError                    a licence was not accepted yet
+│   ├── DoesNotFitError                 weights and cache are larger than the free memory
 │   ├── RunLockedError                  another process owns the run directory
 │   └── RunChangedError                 data or settings differ from what the run recorded
 ├── MissingError                     3
@@ -81,6 +83,14 @@ class SchemaError(UsageError):
 
 class RunNotFoundError(UsageError):
     """No run has this id."""
+
+
+class LicenceError(UsageError):
+    """A model's licence or the hub's terms must be accepted before its weights are fetched."""
+
+
+class DoesNotFitError(UsageError):
+    """A model with these settings needs more memory than is free."""
 
 
 class RunLockedError(UsageError):

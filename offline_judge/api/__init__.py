@@ -38,9 +38,12 @@ from offline_judge.api.evidence import (
 )
 from offline_judge.api.methods import MethodView, methods_list
 from offline_judge.api.models import (
+    models_add,
     models_fit,
     models_list,
     models_pull,
+    models_removal,
+    models_rm,
     models_show,
     models_verify,
 )
@@ -76,10 +79,12 @@ from offline_judge.api.studies import (
     study_sage,
 )
 from offline_judge.api.views import (
+    AddedModel,
     AskOptions,
     AskView,
     ModelView,
     OwnPassage,
+    RemovedModel,
     RunListing,
     RunRequest,
     RunView,
@@ -88,6 +93,7 @@ from offline_judge.api.views import (
 from offline_judge.api.watching import pause, unpause, watch
 
 __all__ = [
+    "AddedModel",
     "AskOptions",
     "AskView",
     "ConfigView",
@@ -97,6 +103,7 @@ __all__ = [
     "MethodView",
     "ModelView",
     "OwnPassage",
+    "RemovedModel",
     "RunCheck",
     "RunChoices",
     "RunListing",
@@ -137,9 +144,12 @@ __all__ = [
     "load_run",
     "log_line",
     "methods_list",
+    "models_add",
     "models_fit",
     "models_list",
     "models_pull",
+    "models_removal",
+    "models_rm",
     "models_show",
     "models_verify",
     "neighbour",

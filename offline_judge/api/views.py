@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from offline_judge.metrics.gates import Shortfall
     from offline_judge.runs.reducer import SampleRow
     from offline_judge.weights.cards import ModelCard
+    from offline_judge.weights.fit import Fit
 
 
 @dataclass(frozen=True)
@@ -169,8 +170,47 @@ class RunListing:
 
 @dataclass(frozen=True)
 class ModelView:
-    """A model card, and whether its weights are here: `present`, `partial` or `absent`."""
+    """A model card, and what is known of its weights on this machine.
+
+    Attributes:
+        card: The card, with its files where they are known.
+        state: Whether they are here: `present`, `partial` or `absent`.
+        path: What an engine opens, where it is here.
+        fit: What an engine with one slot needs of the memory that is free.
+        terms: What is to be accepted before its weights are fetched; empty where nothing is.
+        added: The card was made by `models_add`.
+    """
 
     card: ModelCard
     state: str
     path: Path | None
+    fit: Fit | None = None
+    terms: str = ""
+    added: bool = False
+
+
+@dataclass(frozen=True)
+class AddedModel:
+    """A model that was added, and what could not be told of it and was assumed."""
+
+    model: ModelView
+    notes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class RemovedModel:
+    """What `models_rm` takes away.
+
+    Attributes:
+        name: Name of the card.
+        files: Files that go.
+        size: Bytes that go, of these and of interrupted downloads.
+        kept: Files that stay, because they were only referred to.
+        card: The card goes too.
+    """
+
+    name: str
+    files: tuple[Path, ...]
+    size: int
+    kept: tuple[Path, ...]
+    card: bool

@@ -16,7 +16,7 @@ from offline_judge.backends.options import usable_cores
 from offline_judge.checks.findings import Finding, State
 from offline_judge.settings import Settings
 from offline_judge.weights.disk import human
-from offline_judge.weights.fit import free_memory
+from offline_judge.weights.memory import free_memory
 
 _TIMEOUT_S = 15.0
 _LITTLE = 2_000_000_000

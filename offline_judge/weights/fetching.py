@@ -12,7 +12,7 @@ from typing import Literal
 from offline_judge.weights.cards import ModelFile
 from offline_judge.weights.partial import PartialFile
 
-Phase = Literal["download", "check", "failed", "done"]
+Phase = Literal["download", "check", "failed", "note", "done"]
 _REPORT_EVERY_S = 0.1
 
 
@@ -28,7 +28,7 @@ class PullProgress:
         model: Name of the card.
         file: Name of the file.
         phase: `download`, `check` (hashing), `failed` (a source failed, `note` says why, the next
-            one is tried) or `done`.
+            one is tried), `note` (something to know, in `note`) or `done`.
         source: Where the bytes come from.
         done: Bytes done in this phase; those of an earlier pull count.
         total: Bytes of the file.
@@ -74,10 +74,13 @@ class Meter:
     An exception that the caller's function raises cancels the pull; what was fetched is kept.
     """
 
-    def __init__(self, tell: Callable[[PullProgress], None], model: str, file: ModelFile) -> None:
+    def __init__(
+        self, tell: Callable[[PullProgress], None], model: str, file: str, size: int
+    ) -> None:
         self._tell = tell
         self._model = model
         self._file = file
+        self._size = size
         self._last = float("-inf")
         self._shown: tuple[Phase, str] | None = None
         self._most = 0
@@ -93,11 +96,11 @@ class Meter:
             self._shown, self._most = (phase, source), done
         done = self._most = max(self._most, done)
         now = time.monotonic()
-        edge = done in (0, self._file.size) or bool(note)
+        edge = done in (0, self._size) or bool(note)
         if edge or now - self._last >= _REPORT_EVERY_S:
             self._last = now
-            total = self._file.size
-            self._tell(PullProgress(self._model, self._file.name, phase, source, done, total, note))
+            total = self._size
+            self._tell(PullProgress(self._model, self._file, phase, source, done, total, note))
 
 
 @dataclass(frozen=True)

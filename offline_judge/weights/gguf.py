@@ -81,7 +81,8 @@ class GgufHeader:
 
     Attributes:
         version: Version of the container, 2 or 3.
-        tensors: Number of tensors.
+        tensors: Number of tensors in this file.
+        parameters: Number of weights in them.
         architecture: `general.architecture`, such as `qwen2`; empty where it is not given.
         name: `general.name`; empty where it is not given.
         context_length: Tokens of the window the model was trained for; 0 where it is not given.
@@ -93,6 +94,7 @@ class GgufHeader:
 
     version: int
     tensors: int
+    parameters: int
     architecture: str
     name: str
     context_length: int
@@ -117,7 +119,7 @@ def read_header(path: Path) -> GgufHeader:
         tensors = reader.count("tensor count", _MAX_TENSORS)
         pairs = reader.count("metadata count", _MAX_PAIRS)
         metadata = _read_metadata(reader, pairs)
-        end_of_data = _read_tensors(reader, tensors)
+        end_of_data, parameters = _read_tensors(reader, tensors)
         alignment = _alignment(reader, metadata)
         header_end = reader.position
     data_start = -(-header_end // alignment) * alignment
@@ -132,6 +134,7 @@ def read_header(path: Path) -> GgufHeader:
     return GgufHeader(
         version=version,
         tensors=tensors,
+        parameters=parameters,
         architecture=architecture,
         name=str(metadata.get("general.name", "")),
         context_length=int(context) if isinstance(context, int) else 0,
@@ -264,9 +267,9 @@ def _skip_array(reader: _Reader, key: str) -> None:
     reader.skip_strings(length, key)
 
 
-def _read_tensors(reader: _Reader, tensors: int) -> int:
-    """Read the tensor table; the offset behind the last tensor's data, from the data's start."""
-    end = 0
+def _read_tensors(reader: _Reader, tensors: int) -> tuple[int, int]:
+    """Read the tensor table: the offset behind the last one's data, from its start, and weights."""
+    end = weights = 0
     for _ in range(tensors):
         name = reader.name("tensor name")
         dimensions = reader.unsigned("I", f"dimensions of {name}")
@@ -275,12 +278,13 @@ def _read_tensors(reader: _Reader, tensors: int) -> int:
         elements = 1
         for _ in range(dimensions):
             elements *= reader.unsigned("Q", f"shape of {name}")
+        weights += elements
         kind = reader.unsigned("I", f"type of {name}")
         offset = reader.unsigned("Q", f"offset of {name}")
         # A type newer than this table still begins where it says it does.
         block, size = _BLOCKS.get(kind, (elements or 1, 1))
         end = max(end, offset + -(-elements // block) * size)
-    return end
+    return end, weights
 
 
 def _alignment(reader: _Reader, metadata: Mapping[str, Scalar]) -> int:

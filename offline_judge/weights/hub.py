@@ -5,23 +5,17 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from offline_judge.weights.cards import HubSource
 from offline_judge.weights.disk import human
 from offline_judge.weights.fetching import FetchRequest, SourceFailedError
+from offline_judge.weights.hub_client import endpoint, hub_client, refusal, words
+from offline_judge.weights.sources import HubSource
 
 if TYPE_CHECKING:
     import httpx
 
-_ENDPOINT = "https://huggingface.co"
-_TRUE = {"1", "true", "yes", "on"}
 _CONNECT_ATTEMPTS = 2
 # A server that gives a few bytes and cuts makes "progress" each time; this ends that.
 _MOST_REQUESTS = 100
-_WHY = {
-    401: "it wants a token (set HF_TOKEN)",
-    403: "it refuses access (set HF_TOKEN, or accept the model's terms on its page)",
-    404: "it has no such file",
-}
 
 
 class _AgainError(Exception):
@@ -39,37 +33,20 @@ def fetch_from_hub(source: HubSource, request: FetchRequest) -> None:
         SourceFailedError: with the reason, for people.
         StorageError: the disk is full or cannot be written.
     """
-    import httpx
-
-    options = request.options
-    if options.environ.get("HF_HUB_OFFLINE", "").lower() in _TRUE:
-        raise SourceFailedError("skipped, because HF_HUB_OFFLINE is set")
-    endpoint = options.environ.get("HF_ENDPOINT") or _ENDPOINT
-    address = f"{endpoint.rstrip('/')}/{source.repository}/resolve/{source.revision}/{source.path}"
-    # Compression would make byte offsets meaningless.
-    headers = {"Accept-Encoding": "identity"}
-    if token := options.environ.get("HF_TOKEN", "").strip():
-        if not (token.isascii() and token.isprintable()):
-            raise SourceFailedError("HF_TOKEN holds characters that no token has")
-        headers["Authorization"] = f"Bearer {token}"
-    timeout = httpx.Timeout(options.read_s, connect=options.connect_s)
-    try:
-        # The client drops `Authorization` when it is redirected to another host.
-        client = httpx.Client(timeout=timeout, follow_redirects=True, headers=headers)
-    except (ValueError, OSError, ImportError) as error:
-        raise SourceFailedError(f"proxy or certificate settings: {error}") from error
-    with client:
-        _complete(client, address, source.label, request)
+    environ = request.options.environ
+    address = f"{endpoint(environ)}/{source.repository}/resolve/{source.revision}/{source.path}"
+    with hub_client(request.options) as client:
+        _complete(client, address, source, request)
 
 
-def _complete(client: httpx.Client, address: str, label: str, request: FetchRequest) -> None:
+def _complete(client: httpx.Client, address: str, source: HubSource, request: FetchRequest) -> None:
     partial, failures = request.partial, 0
     for _ in range(_MOST_REQUESTS):
         before = partial.size
         if before >= request.file.size:
             return
         try:
-            _request_rest(client, address, label, request)
+            _request_rest(client, address, source, request)
             reason, limit = "the connection ended early", request.options.attempts
         except _AgainError as error:
             reason, limit = str(error), error.limit or request.options.attempts
@@ -78,12 +55,14 @@ def _complete(client: httpx.Client, address: str, label: str, request: FetchRequ
         failures = 1 if partial.size > before else failures + 1
         if failures >= limit:
             raise SourceFailedError(f"{reason} ({failures} times in a row)")
-        request.meter.at("download", label, partial.size, f"{reason}, trying again")
+        request.meter.at("download", source.label, partial.size, f"{reason}, trying again")
         request.pause(failures)
     raise SourceFailedError(f"gave up after {_MOST_REQUESTS} requests")
 
 
-def _request_rest(client: httpx.Client, address: str, label: str, request: FetchRequest) -> None:
+def _request_rest(
+    client: httpx.Client, address: str, source: HubSource, request: FetchRequest
+) -> None:
     """Make one request and append what it brings."""
     import httpx
 
@@ -96,21 +75,23 @@ def _request_rest(client: httpx.Client, address: str, label: str, request: Fetch
         headers = {"Range": f"bytes={partial.size}-", "If-Range": validator}
     try:
         with client.stream("GET", address, headers=headers) as response:
-            _prepare(response, validator, request)
-            _append_body(response, label, request)
+            _prepare(response, validator, source, request)
+            _append_body(response, source.label, request)
     except (httpx.ConnectError, httpx.ConnectTimeout) as error:
-        raise _AgainError(f"cannot connect: {_words(error)}", _CONNECT_ATTEMPTS) from error
+        raise _AgainError(f"cannot connect: {words(error)}", _CONNECT_ATTEMPTS) from error
     except httpx.TimeoutException as error:
         raise _AgainError(f"no answer for {request.options.read_s:g} s") from error
     except httpx.TransportError as error:
         if isinstance(error, httpx.UnsupportedProtocol):
-            raise SourceFailedError(f"not an address of the web: {_words(error)}") from error
-        raise _AgainError(f"the connection broke: {_words(error)}") from error
+            raise SourceFailedError(f"not an address of the web: {words(error)}") from error
+        raise _AgainError(f"the connection broke: {words(error)}") from error
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise SourceFailedError(_words(error)) from error
+        raise SourceFailedError(words(error)) from error
 
 
-def _prepare(response: httpx.Response, validator: str, request: FetchRequest) -> None:
+def _prepare(
+    response: httpx.Response, validator: str, source: HubSource, request: FetchRequest
+) -> None:
     """Check the answer's head and make the partial file end where its body begins."""
     partial, status = request.partial, response.status_code
     if status == 416:
@@ -119,8 +100,7 @@ def _prepare(response: httpx.Response, validator: str, request: FetchRequest) ->
     if status in (408, 429) or status >= 500:
         raise _AgainError(f"it answers HTTP {status}")
     if status not in (200, 206):
-        why = _WHY.get(status, "that is no file")
-        raise SourceFailedError(f"it answers HTTP {status}: {why}")
+        raise SourceFailedError(refusal(response, source.repository))
     if response.headers.get("Content-Encoding", "identity") != "identity":
         raise SourceFailedError("it sends the file compressed, though asked not to")
     current = _validator(response)
@@ -169,7 +149,3 @@ def _extent(response: httpx.Response) -> tuple[int, int | None]:
     if match is None:
         return -1, None
     return int(match[1]), None if match[2] == "*" else int(match[2])
-
-
-def _words(error: Exception) -> str:
-    return str(error) or type(error).__name__

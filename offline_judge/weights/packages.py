@@ -18,9 +18,9 @@ from contextlib import ExitStack
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from offline_judge.weights.cards import PackagesSource
 from offline_judge.weights.disk import storing
 from offline_judge.weights.fetching import FetchRequest, SourceFailedError
+from offline_judge.weights.sources import PackagesSource
 
 _BLOCK = 1 << 20
 _ATTEMPTS = 3

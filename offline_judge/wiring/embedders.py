@@ -29,6 +29,7 @@ def open_embedder(settings: Settings) -> Embedder | None:
         MissingModelError: no such card, or its weights are not here.
         MissingDependencyError: a package that the embedder runs on is not installed.
         WeightsError: its weights are not what the card promises.
+        DoesNotFitError: a GGUF embedder is larger than the free memory.
         BackendError: the engine of a GGUF embedder does not start.
     """
     if settings.embedder == NO_EMBEDDER:
@@ -84,7 +85,9 @@ def _open(card: ModelCard, path: Path, settings: Settings) -> Embedder:
     threads = settings.threads or usable_cores()
     if card.embedding.format == "gguf":
         from offline_judge.backends.embed import GgufEmbedder
+        from offline_judge.weights.fit import check_fit
 
+        check_fit(card, path, window=card.embedding.max_tokens, slots=1)
         return GgufEmbedder(card, path, threads)
     if card.embedding.format == "e5s1":
         from offline_judge.retrieval.embedding.e5 import E5Embedder

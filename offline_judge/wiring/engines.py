@@ -15,6 +15,7 @@ from offline_judge.registry import BACKENDS
 from offline_judge.runner.engine import Demands, Engine, EngineFacts
 from offline_judge.settings import VERSION, Settings
 from offline_judge.weights.cards import ModelCard
+from offline_judge.weights.fit import KV_BYTES, check_fit
 from offline_judge.wiring.endpoints import Endpoint, endpoints
 from offline_judge.wiring.environments import ENVIRONMENTS, interpreter
 from offline_judge.wiring.installation import (
@@ -26,6 +27,7 @@ from offline_judge.wiring.installation import (
 from offline_judge.wiring.probes import stored_probe
 
 _BUILT_IN = "llama_cpp"
+_FOLDERS = "vllm"
 _MANAGED = ("llama_cpp", "llama_cpp_python", "llama_server", "vllm")
 
 
@@ -44,6 +46,7 @@ def make_engine(settings: Settings, slots: int) -> tuple[Engine, ModelIdentity]:
         UsageError: the card is not one of a judge, the engine's name is unknown or does not run
             such weights, or a server is not allowed.
         MissingError: no such card, its weights are not here, or the engine is not installed.
+        DoesNotFitError: weights and cache are larger than the free memory.
     """
     if settings.judge.partition(":")[0] == SCRIPTED:
         return _scripted_engine(settings, slots)
@@ -54,11 +57,15 @@ def make_engine(settings: Settings, slots: int) -> tuple[Engine, ModelIdentity]:
     if card.role == "embedder":
         raise UsageError(f"`{card.name}` is an embedder and cannot judge.", where="judge")
     name, python = _chosen(settings)
+    _check_format(card, name)
     options = _options(card, settings, slots, python)
+    # On a GPU the weights lie in another memory, and vLLM counts for itself what it may take.
+    if name != _FOLDERS and (settings.gpu == "off" or (name == _BUILT_IN and not python)):
+        _check_memory(card, options)
     backend: Backend = BACKENDS.load(name)(options)
     identity = ModelIdentity(
         name=card.name,
-        sha256=card.files[0].sha256,
+        sha256=card.weights_sha256,
         engine=backend.name,
         engine_version=package_version("xllamacpp") if name == _BUILT_IN and not python else "",
         family=card.family,
@@ -111,9 +118,8 @@ def _where_it_is(name: str, settings: Settings) -> str:
 
 
 def _options(card: ModelCard, settings: Settings, slots: int, python: str) -> EngineOptions:
-    path = model_store(settings).path(card)
     return EngineOptions(
-        model_path=path,
+        model_path=model_store(settings).path(card),
         model_name=card.name,
         window=min(settings.window, card.window),
         slots=slots,
@@ -126,6 +132,29 @@ def _options(card: ModelCard, settings: Settings, slots: int, python: str) -> En
         thinks=settings.thinking_tokens > 0,
         **_switch(card.quirks.thinking_switch),
         **_hardware(settings),
+    )
+
+
+def _check_format(card: ModelCard, engine: str) -> None:
+    """vLLM opens folders, the others GGUF files; anything else is for the engine to say."""
+    if (card.format == "hf") == (engine == _FOLDERS):
+        return
+    others = "llama_cpp" if engine == _FOLDERS else _FOLDERS
+    kind = "a folder in Hugging Face format" if card.format == "hf" else "a GGUF file"
+    raise UsageError(
+        f"The engine `{engine}` does not open {card.name}, which is {kind}.",
+        where="engine",
+        remedy=f"Set `engine` to {others}, or name another judge.",
+    )
+
+
+def _check_memory(card: ModelCard, options: EngineOptions) -> None:
+    check_fit(
+        card,
+        options.model_path,
+        window=options.window,
+        slots=options.slots,
+        kv_bytes=KV_BYTES[options.kv_cache],
     )
 
 

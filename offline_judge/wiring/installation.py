@@ -15,7 +15,9 @@ from offline_judge.domain.run import SettingValue
 from offline_judge.errors import StorageError
 from offline_judge.runs.store import RunStore
 from offline_judge.settings import VERSION, Settings
-from offline_judge.weights.cards import ModelCard, find_card
+from offline_judge.weights.adding import Shelf
+from offline_judge.weights.cards import ModelCard, find_card, load_cards
+from offline_judge.weights.licences import LicenceBook
 from offline_judge.weights.store import ModelStore
 
 SCRIPTED = "scripted"
@@ -47,17 +49,42 @@ def model_store(settings: Settings) -> ModelStore:
 
 
 def model_card(name: str, settings: Settings) -> ModelCard:
-    """The card of a name.
+    """The card of a name, with the files that were pinned for it where it names a repository only.
 
     Raises:
         MissingModelError: no card has this name.
     """
-    return find_card(name, cards_path(settings))
+    card = find_card(name, _cards_path(settings), _added_path(settings))
+    return model_store(settings).resolved(card)
 
 
-def cards_path(settings: Settings) -> Path | None:
-    """The user's own folder of cards, where one is set."""
+def model_cards(settings: Settings) -> dict[str, ModelCard]:
+    """All cards by name, as `model_card` gives each.
+
+    Raises:
+        SettingsError: a card of the user's own cannot be read.
+    """
+    store = model_store(settings)
+    cards = load_cards(_cards_path(settings), _added_path(settings))
+    return {name: store.resolved(card) for name, card in cards.items()}
+
+
+def model_shelf(settings: Settings) -> Shelf:
+    """Where cards of weights that the user added are."""
+    return Shelf(_added_path(settings), model_store(settings))
+
+
+def licence_book(settings: Settings) -> LicenceBook:
+    """Which licences the user has accepted."""
+    return LicenceBook(settings.data_path / "licences.json")
+
+
+def _cards_path(settings: Settings) -> Path | None:
     return Path(settings.cards_dir) if settings.cards_dir else None
+
+
+def _added_path(settings: Settings) -> Path:
+    return settings.data_path / "cards"
 
 
 def read_secret(settings: Settings) -> bytes:

@@ -36,6 +36,13 @@ class Embedding:
 
 
 @dataclass(frozen=True)
+class Listed:
+    repository: str = "owner/model"
+    revision: str = "main"
+    pattern: str = "*Q4_K_M.gguf"
+
+
+@dataclass(frozen=True)
 class Card:
     name: str = "tiny"
     family: str = "f"
@@ -47,6 +54,19 @@ class Card:
     files: tuple[File, ...] = (File(),)
     size: int = 1_117_320_768
     embedding: Embedding | None = None
+    licence_url: str = ""
+    non_commercial: bool = False
+    gated: bool = False
+    hub: Listed | None = None
+
+
+@dataclass(frozen=True)
+class Fit:
+    needed: int = 1_500_000_000
+    free: int | None = 4_000_000_000
+    at_least: bool = False
+    slot: int = 117_000_000
+    verdict: str = "fits"
 
 
 @dataclass(frozen=True)
@@ -54,6 +74,8 @@ class Model:
     card: Card = field(default_factory=Card)
     state: str = "absent"
     path: Path | None = None
+    fit: Fit | None = None
+    added: bool = False
 
 
 @dataclass(frozen=True)
@@ -94,7 +116,7 @@ def test_models_are_listed(cli: CommandLine) -> None:
 
     lines = cli("models", "list").out.splitlines()
 
-    assert lines[1].split() == ["tiny", "judge", "1.5", "B", "Q4", "1.12", "GB", "4,096", "no"]
+    assert lines[1].split() == ["tiny", "judge", "1.5", "B", "Q4", "1.12", "GB", "4,096", "-", "no"]
     assert lines[2].endswith("yes")
 
 
@@ -121,7 +143,7 @@ def test_a_model_is_shown_with_hashes_and_sources_in_order(cli: CommandLine) -> 
 def test_several_models_are_pulled_in_turn(cli: CommandLine) -> None:
     pulled: list[str] = []
 
-    def pull(name: str, settings: Settings, progress: Any) -> Path:
+    def pull(name: str, settings: Settings, progress: Any, **_: Any) -> Path:
         pulled.append(name)
         return Path(f"/m/{name}")
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from offline_judge.weights.cards import load_cards
-from offline_judge.weights.fit import Fit, fit, free_memory
+from offline_judge.weights.fit import Fit, fit
+from offline_judge.weights.memory import free_memory
 
 
 @pytest.mark.engine

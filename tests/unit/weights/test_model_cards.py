@@ -10,13 +10,8 @@ import pytest
 from offline_judge.errors import MissingModelError, SettingsError
 from offline_judge.settings import Settings
 from offline_judge.weights import cards as cards_module
-from offline_judge.weights.cards import (
-    HubSource,
-    PackagesSource,
-    find_card,
-    load_cards,
-    read_card,
-)
+from offline_judge.weights.cards import ModelCard, find_card, load_cards, read_card
+from offline_judge.weights.sources import HubSource, PackagesSource
 
 GOOD = """
 name = "mine"
@@ -39,27 +34,53 @@ path = "mine.gguf"
 """.format(sha="0" * 64)
 
 
-def test_shipped_cards_are_three_text_models_with_sound_sources_and_embedders() -> None:
+NAMED = {"qwen2.5-coder-1.5b-instruct", "qwen2.5-coder-0.5b-instruct", "smollm2-135m-instruct"}
+LISTED = {
+    "qwen2.5-7b-instruct",
+    "qwen3-4b",
+    "qwen3-8b",
+    "mistral-7b-instruct-v0.3",
+    "ministral-8b-instruct-2410",
+    "mistral-small-24b-instruct-2501",
+}
+EMBEDDERS = {"all-minilm-l6-v2-int8", "multilingual-e5-small-q4", "qwen3-embedding-0.6b"}
+
+
+def test_shipped_cards_are_text_models_with_sound_sources_and_embedders() -> None:
     cards = load_cards()
-    writing = {name: card for name, card in cards.items() if card.role != "embedder"}
-    assert set(writing) == {
-        "qwen2.5-coder-1.5b-instruct",
-        "qwen2.5-coder-0.5b-instruct",
-        "smollm2-135m-instruct",
-    }
-    assert set(cards) - set(writing) == {
-        "all-minilm-l6-v2-int8",
-        "multilingual-e5-small-q4",
-        "qwen3-embedding-0.6b",
-    }
-    for card in writing.values():
-        (file,) = card.files
+    assert set(cards) == NAMED | LISTED | EMBEDDERS
+    assert {name for name, card in cards.items() if card.role == "embedder"} == EMBEDDERS
+    for name in NAMED:
+        (file,) = cards[name].files
         first, second = file.sources
         assert isinstance(first, HubSource)
         assert first.path == file.name
         assert isinstance(second, PackagesSource)
         assert len(set(second.packages)) == len(second.packages)
-        assert card.quirks.stop_tokens
+        assert cards[name].quirks.stop_tokens
+
+
+@pytest.mark.parametrize("name", sorted(LISTED))
+def test_cards_by_hub_id_have_no_files_until_the_hub_was_asked(name: str) -> None:
+    card = find_card(name)
+    assert card.hub is not None
+    assert (card.files, card.size) == ((), 0)
+    assert card.hub.pattern.endswith(".gguf")
+    assert card.hub.pattern.lower().startswith(name)
+    assert card.quirks.stop_tokens
+
+
+def test_what_is_peculiar_to_the_cards_by_hub_id() -> None:
+    cards = load_cards()
+    assert {name for name in LISTED if cards[name].quirks.thinking_switch} == {
+        "qwen3-4b",
+        "qwen3-8b",
+    }
+    assert {name for name in LISTED if not cards[name].quirks.system_role} == {
+        "mistral-7b-instruct-v0.3",
+        "ministral-8b-instruct-2410",
+    }
+    assert [name for name in cards if cards[name].non_commercial] == ["ministral-8b-instruct-2410"]
 
 
 def test_parts_of_the_shipped_packages_are_numbered_in_order() -> None:
@@ -92,6 +113,16 @@ def test_own_card_is_added_and_wins_over_a_shipped_one(tmp_path: Path) -> None:
     assert "qwen2.5-coder-1.5b-instruct" in cards
 
 
+def test_an_added_card_stands_between_the_shipped_and_the_named_folder(tmp_path: Path) -> None:
+    added, named = tmp_path / "added", tmp_path / "named"
+    assert load_cards(None, added) == load_cards()
+    for folder, family in ((added, "a"), (named, "n")):
+        folder.mkdir()
+        (folder / "mine.toml").write_text(GOOD.replace('"tiny"', f'"{family}"'))
+    assert find_card("mine", None, added).family == "a"
+    assert find_card("mine", named, added).family == "n"
+
+
 def test_missing_folder_of_own_cards_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="no-such-folder"):
         load_cards(tmp_path / "no-such-folder")
@@ -111,6 +142,7 @@ def test_missing_folder_of_own_cards_is_named(tmp_path: Path) -> None:
         ('role = "judge"', 'role = "jury"', "role: "),
         ('name = "mine"', 'name = "yours"', "name: is 'yours', but the file is called 'mine'"),
         ("window = 4096", "window = 0", "window: "),
+        ("window = 4096", "window = 1\nformat = 'exe'", "format: "),
         ('family = "tiny"', "family = ", "is not TOML"),
     ],
 )
@@ -187,3 +219,44 @@ def test_vectors_are_of_another_space_when_anything_that_shapes_them_changes() -
 def test_embedders_say_how_they_embed_and_others_do_not(text: str, message: str) -> None:
     with pytest.raises(SettingsError, match=message):
         read_card(text, "mine.toml")
+
+
+HUB = """
+[hub]
+repository = "owner/mine"
+pattern = "*.gguf"
+"""
+BARE = GOOD[: GOOD.index("[[files]]")]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (BARE, "neither .*files.* nor a section .hub"),
+        (GOOD + HUB, "both .*files.* and a section .hub"),
+        (BARE + HUB.replace("owner/mine", "owner"), "hub.repository"),
+        (BARE + HUB.replace('"*.gguf"', '""'), "hub.pattern"),
+        (BARE + HUB + "commit = 'x'", "hub.commit: is no key of a card"),
+        (
+            BARE.replace('"judge"', '"embedder"')
+            + HUB
+            + '[embedding]\nformat = "gguf"\ndimension = 8\nmax_tokens = 64',
+            "an embedder names its",
+        ),
+    ],
+)
+def test_a_card_names_files_or_where_they_are_listed(text: str, message: str) -> None:
+    with pytest.raises(SettingsError, match=message):
+        read_card(text, "mine.toml")
+
+
+def test_weights_in_parts_are_known_by_all_parts() -> None:
+    def card(*digits: str) -> ModelCard:
+        parts = "".join(
+            f'[[files]]\nname = "m-{n}"\nsize = 1\nsha256 = "{digit * 64}"\n'
+            for n, digit in enumerate(digits)
+        )
+        return read_card(BARE + parts, "mine.toml")
+
+    assert card("a").weights_sha256 == "a" * 64
+    assert len({card(*parts).weights_sha256 for parts in ("a", "ab", "ac", "ba")}) == 4

@@ -15,8 +15,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from offline_judge.weights.cards import HubSource, ModelCard, ModelFile, PackagesSource
+from offline_judge.weights.cards import ModelCard, ModelFile
 from offline_judge.weights.fetching import FetchOptions, PullProgress
+from offline_judge.weights.sources import HubSource, PackagesSource
 from offline_judge.weights.store import ModelStore
 
 

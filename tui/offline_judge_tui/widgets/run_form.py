@@ -323,7 +323,8 @@ def _select(name: str, options: Sequence[tuple[str, str]], value: str) -> Select
 
 def _described(model: ModelView) -> str:
     card = model.card
-    return f"{card.name}, {size(card.size)}, {_HERE.get(model.state, 'not here')}"
+    weighs = f"{size(card.size)}, " if card.size else ""
+    return f"{card.name}, {weighs}{_HERE.get(model.state, 'not here')}"
 
 
 def _scalar(raw: str) -> Any:
