@@ -9,7 +9,7 @@ import stat
 import struct
 import threading
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -26,8 +26,23 @@ def gguf_string(text: str) -> bytes:
     return struct.pack("<Q", len(raw)) + raw
 
 
-def gguf_bytes(elements: int = 20_000, *, seed: int = 0, version: int = 3) -> bytes:
-    """A whole GGUF file with one F32 tensor of `elements` weights, and some metadata."""
+def gguf_pair(key: str, value: str | int) -> bytes:
+    if isinstance(value, str):
+        return gguf_string(key) + struct.pack("<I", 8) + gguf_string(value)
+    return gguf_string(key) + struct.pack("<II", 4, value)
+
+
+def gguf_bytes(
+    elements: int = 20_000,
+    *,
+    seed: int = 0,
+    version: int = 3,
+    more: Mapping[str, str | int] | None = None,
+) -> bytes:
+    """A whole GGUF file with one F32 tensor of `elements` weights, and some metadata.
+
+    Of a key that `more` has, too, the later value counts, as for every reader.
+    """
     pairs = [
         gguf_string("general.architecture") + struct.pack("<I", 8) + gguf_string("tiny"),
         gguf_string("general.name") + struct.pack("<I", 8) + gguf_string("Tiny Model"),
@@ -38,6 +53,7 @@ def gguf_bytes(elements: int = 20_000, *, seed: int = 0, version: int = 3) -> by
         + b"".join(gguf_string(token) for token in ("a", "bc", "")),
         gguf_string("tokenizer.ggml.scores") + struct.pack("<IIQ3f", 9, 6, 3, 0.0, 1.0, 2.0),
     ]
+    pairs += [gguf_pair(key, value) for key, value in (more or {}).items()]
     tensor = gguf_string("weight") + struct.pack("<IQIQ", 1, elements, 0, 0)
     head = struct.pack("<4sIQQ", b"GGUF", version, 1, len(pairs)) + b"".join(pairs) + tensor
     head += b"\0" * (-len(head) % 32)
