@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from cli_fakes import HOSTILE, CommandLine, answering
 
-from offline_judge.errors import DownloadError
+from offline_judge.errors import DownloadError, LicenceError
 from offline_judge.settings import Settings
 
 
@@ -118,6 +119,124 @@ def test_models_are_listed(cli: CommandLine) -> None:
 
     assert lines[1].split() == ["tiny", "judge", "1.5", "B", "Q4", "1.12", "GB", "4,096", "-", "no"]
     assert lines[2].endswith("yes")
+
+
+def test_the_memory_is_listed_and_a_guess_is_marked(cli: CommandLine) -> None:
+    listed = Card(files=(), size=0, hub=Listed())
+    cli.api.models_list = answering([Model(fit=Fit()), Model(listed, fit=Fit(at_least=True))])
+
+    first, second = cli("models", "list").out.splitlines()[1:]
+
+    assert " 1.50 GB, fits" in first
+    assert "about 1.50 GB, fits" in second
+    assert "at the pull" in second
+
+
+def test_a_model_shows_what_it_needs_of_what_is_free(cli: CommandLine) -> None:
+    cli.api.models_show = answering(Model(fit=Fit()))
+
+    assert (
+        "fits: 1.50 GB of 4.00 GB free, with one slot of 4,096 tokens; each further slot 117.0 MB"
+        in cli("models", "show", "tiny").out
+    )
+    cli.api.models_show = answering(Model(fit=Fit(free=None, at_least=True, slot=0)))
+    assert "at least 1.50 GB, with one slot\n" in cli("models", "show", "tiny").out
+
+
+def test_the_memory_is_in_the_json(cli: CommandLine) -> None:
+    cli.api.models_show = answering(Model(fit=Fit()))
+
+    shown = json.loads(cli("models", "show", "tiny", "--json").out)
+
+    assert shown["memory"] == {
+        "needed": 1_500_000_000,
+        "free": 4_000_000_000,
+        "at_least": False,
+        "slot": 117_000_000,
+        "verdict": "fits",
+    }
+
+
+def test_a_card_by_hub_id_shows_where_its_files_are_listed(cli: CommandLine) -> None:
+    card = Card(
+        files=(), size=0, hub=Listed(), non_commercial=True, gated=True, licence_url="https://l"
+    )
+    cli.api.models_show = answering(Model(card))
+
+    out = cli("models", "show", "tiny").out
+
+    assert "owner/model main, *Q4_K_M.gguf" in out
+    assert "asked for files and hashes at the first pull" in out
+    assert "not for commercial use" in out
+    assert "accepted its terms" in out
+    assert "https://l" in out
+
+
+class Licensed:
+    """A pull that wants its licence accepted."""
+
+    def __init__(self) -> None:
+        self.calls: list[dict[str, Any]] = []
+
+    def __call__(self, name: str, settings: Settings, progress: Any, **options: Any) -> Path:
+        self.calls.append(options)
+        if not options.get("accept_licence"):
+            raise LicenceError(f"{name} is not for everybody.", remedy="Say --accept-licence")
+        return Path("/m/x")
+
+
+def test_a_licence_is_shown_and_asked_for(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    cli.api.models_pull = pull = Licensed()
+    asked: list[str] = []
+
+    def confirm(text: str, **_: Any) -> bool:
+        asked.append(text)
+        return True
+
+    monkeypatch.setattr("click.confirm", confirm)
+
+    assert cli("models", "pull", "a").code == 0
+    assert "a is not for everybody." in cli.err
+    assert asked == ["Do you accept this licence?"]
+    assert pull.calls[-1]["accept_licence"] is True
+
+
+def test_a_licence_that_is_declined_is_not_accepted(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    cli.api.models_pull = pull = Licensed()
+
+    def confirm(*_: Any, **__: Any) -> bool:
+        raise click.Abort
+
+    monkeypatch.setattr("click.confirm", confirm)
+
+    assert cli("models", "pull", "a").code == 130
+    assert len(pull.calls) == 1
+
+
+def test_where_nobody_can_answer_the_flag_is_named(
+    cli: CommandLine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
+    cli.api.models_pull = pull = Licensed()
+
+    assert cli("models", "pull", "a").code == 2
+    assert cli.err.count("not for everybody") == 1
+    assert "--accept-licence" in cli.err
+    assert len(pull.calls) == 1
+
+
+def test_the_flag_shows_the_licence_and_accepts_it(cli: CommandLine) -> None:
+    cli.api.models_pull = pull = Licensed()
+
+    assert cli("models", "pull", "a", "--accept-licence", "--repin").code == 0
+    assert "a is not for everybody." in cli.err
+    assert pull.calls[-1] == {"accept_licence": True, "repin": True}
 
 
 def test_listed_models_as_json_lines(cli: CommandLine) -> None:
