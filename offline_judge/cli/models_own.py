@@ -101,7 +101,8 @@ def _agree(wanted: RemovedModel, *, yes: bool) -> None:
 def _told(wanted: RemovedModel) -> str:
     parts = []
     if wanted.size:
-        parts.append(f"{size(wanted.size)} of {wanted.name} in {count(len(wanted.files), 'file')}")
+        where = count(len(wanted.files), "file") if wanted.files else "an interrupted download"
+        parts.append(f"{size(wanted.size)} of {wanted.name} in {where}")
     if wanted.card:
         parts.append(f"the card {wanted.name}")
     return " and ".join(parts)

@@ -15,7 +15,7 @@ from pydantic import Field, ValidationError
 from offline_judge.domain.base import Frozen
 from offline_judge.errors import DownloadError
 from offline_judge.weights.fetching import FetchOptions, SourceFailedError
-from offline_judge.weights.hub_client import endpoint, hub_client, refusal, words
+from offline_judge.weights.hub_client import endpoint, hub_client, is_offline, refusal, words
 from offline_judge.weights.sources import HubListing, HubPath, SafeName, Sha256
 from offline_judge.weights.splits import missing_parts, one_model, part_of
 
@@ -57,8 +57,11 @@ def list_files(hub: HubListing, options: FetchOptions) -> Listing:
             commit = _commit(asked, hub)
             entries = list(_entries(asked, commit))
     except SourceFailedError as error:
+        once = "Which files the card means is asked of the hub once; later pulls use what it said."
         raise DownloadError(
-            f"The hub's list of files cannot be had: {error}.", where=hub.label
+            f"The hub's list of files cannot be had: {error}.",
+            where=hub.label,
+            remedy=f"{once} Unset HF_HUB_OFFLINE for it." if is_offline(options.environ) else "",
         ) from error
     matching = [entry for entry in entries if _matches(entry, hub.pattern)]
     _check_choice(hub, matching, entries)

@@ -18,7 +18,6 @@ ONE, TWO = gguf_bytes(seed=1), gguf_bytes(30_000, seed=2)
 FILES = {"m-Q4_K_M.gguf": ONE, "m-Q8_0.gguf": TWO, "README.md": b"words"}
 PARTS = {f"big/m-Q4_K_M-0000{n}-of-00003.gguf": gguf_bytes(seed=n) for n in (3, 1, 2)}
 CARD = hub_card()
-_TREE = "/api/models/owner/model-GGUF"
 
 
 @pytest.fixture(autouse=True)
@@ -118,8 +117,9 @@ def test_offline_a_pin_is_enough(hub: ListingHub, tmp_path: Path) -> None:
 
 def test_offline_without_a_pin_nothing_is_asked(hub: ListingHub, tmp_path: Path) -> None:
     store = make_store(tmp_path, hub.environ(HF_HUB_OFFLINE="1"))
-    with pytest.raises(DownloadError, match="HF_HUB_OFFLINE is set"):
+    with pytest.raises(DownloadError, match="HF_HUB_OFFLINE is set") as caught:
         store.pull(CARD)
+    assert "Unset HF_HUB_OFFLINE" in caught.value.remedy
     assert hub.asked == []
     assert not store.folder(CARD).exists()
 
