@@ -136,7 +136,7 @@ def _options(card: ModelCard, settings: Settings, slots: int, python: str) -> En
 
 
 def _check_format(card: ModelCard, engine: str) -> None:
-    """vLLM opens folders, the others GGUF files; anything else is for the engine to say."""
+    """VLLM opens folders, the others GGUF files; anything else is for the engine to say."""
     if (card.format == "hf") == (engine == _FOLDERS):
         return
     others = "llama_cpp" if engine == _FOLDERS else _FOLDERS
