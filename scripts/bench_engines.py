@@ -18,13 +18,14 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from benching import machine
-from offline_judge.demo.samples import demo_samples
 from scipy.stats import binomtest
 
 from offline_judge import wiring
+from offline_judge.api import demo_samples
+from offline_judge.datasets.readers import read_samples
 from offline_judge.domain.events import AnyEvent
 from offline_judge.domain.message import (
     Capabilities,
@@ -38,7 +39,7 @@ from offline_judge.domain.message import (
     Sampling,
 )
 from offline_judge.domain.progress import Preflight, Progress
-from offline_judge.errors import BackendResponseError, UnscoredError
+from offline_judge.errors import BackendResponseError, OfflineJudgeError, UnscoredError
 from offline_judge.judge.choosing import ChosenLabel
 from offline_judge.prompting.thinking import split_thinking
 from offline_judge.protocols import Backend, MethodContext, StartListener
@@ -81,17 +82,26 @@ class Answered:
 class Silent:
     """Watches a run and says nothing."""
 
-    def phase(self, phase: str, detail: str = "") -> None: ...
-    def preflight(self, report: Preflight) -> None: ...
-    def event(self, event: AnyEvent) -> None: ...
-    def progress(self, progress: Progress) -> None: ...
-    def emit(self, event: AnyEvent) -> None: ...
+    def phase(self, phase: str, detail: str = "") -> None:
+        """Nothing."""
+
+    def preflight(self, report: Preflight) -> None:
+        """Nothing."""
+
+    def event(self, event: AnyEvent) -> None:
+        """Nothing."""
+
+    def progress(self, progress: Progress) -> None:
+        """Nothing."""
+
+    def emit(self, event: AnyEvent) -> None:
+        """Nothing."""
 
 
 class Noting:
     """A backend that passes everything on and notes what is asked."""
 
-    name = "noting"
+    name: ClassVar[str] = "noting"
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
@@ -100,17 +110,21 @@ class Noting:
 
     @property
     def capabilities(self) -> Capabilities:
+        """The backend's."""
         return self._backend.capabilities
 
     async def start(self, listener: StartListener) -> None:
+        """Start the backend."""
         await self._backend.start(listener)
 
     async def close(self) -> None:
+        """End the backend."""
         await self._backend.close()
 
     async def prepare(
         self, messages: Sequence[Message], *, thinking: bool = False, begun: str = ""
     ) -> Prompt:
+        """As the backend prepares it."""
         return await self._backend.prepare(messages, thinking=thinking, begun=begun)
 
     async def generate(
@@ -121,6 +135,7 @@ class Noting:
         *,
         affinity: str = "",
     ) -> AsyncIterator[Delta | Generation]:
+        """Note the request and pass the answer on."""
         self.requests.append(
             Request(
                 self.sample,
@@ -136,6 +151,7 @@ class Noting:
     async def label_probabilities(
         self, prompt: Prompt, labels: Sequence[Label], *, affinity: str = ""
     ) -> Labels:
+        """Note the request and pass the reading on."""
         self.requests.append(Request(self.sample, prompt.messages, affinity, tuple(labels)))
         return await self._backend.label_probabilities(prompt, labels, affinity=affinity)
 
@@ -152,7 +168,7 @@ async def _note_requests(settings: Settings, wanted: int) -> list[Request]:
         await noting.start(silent.phase)
         try:
             binder = parts.judges(noting)
-            for sample in demo_samples():
+            for sample in read_samples(demo_samples()).samples:
                 if len(noting.requests) >= wanted:
                     break
                 judge = binder.bind(sample.id, 0, silent)
@@ -172,7 +188,7 @@ def replay(way: str, settings: Settings, requests: Sequence[Request]) -> Answere
     found = Answered(way, samples=len({request.sample for request in requests}))
     try:
         asyncio.run(_replay(settings, requests, found))
-    except Exception as error:
+    except (OfflineJudgeError, OSError) as error:
         # One engine that cannot be had must not cost the figures of the others.
         found.problem = f"{type(error).__name__}: {error}"
     return found

@@ -20,8 +20,9 @@ _ROOMY = 0.8
 """Share of the free memory up to which a model fits without pushing others out; our choice."""
 _STEP, _LEAST_WINDOW = 256, 1024
 """Windows are suggested in such steps, and none in which no prompt has room."""
-Q8_0 = 34 / 32
-"""Bytes a number takes in a cache of the type `q8_0`: blocks of 32 with a scale of two bytes."""
+KV_BYTES = {"f16": 2.0, "q8_0": 34 / 32, "q4_0": 18 / 32}
+"""Bytes a number takes in a cache of each type: blocks of 32 with a scale of two bytes."""
+Q8_0 = KV_BYTES["q8_0"]
 
 
 @dataclass(frozen=True)

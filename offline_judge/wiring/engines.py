@@ -15,7 +15,7 @@ from offline_judge.registry import BACKENDS
 from offline_judge.runner.engine import Demands, Engine, EngineFacts
 from offline_judge.settings import VERSION, Settings
 from offline_judge.weights.cards import ModelCard
-from offline_judge.weights.fit import Q8_0, check_fit, fit
+from offline_judge.weights.fit import KV_BYTES, check_fit, fit
 from offline_judge.wiring.endpoints import Endpoint, endpoints
 from offline_judge.wiring.environments import ENVIRONMENTS, for_gpu, interpreter
 from offline_judge.wiring.installation import (
@@ -27,8 +27,7 @@ from offline_judge.wiring.installation import (
 from offline_judge.wiring.probes import stored_probe
 
 _BUILT_IN = "llama_cpp"
-_KV_BYTES = {"f16": 2.0, "q8_0": Q8_0, "q4_0": 18 / 32}
-"""Bytes a number takes in a cache of each type; of 32 in a block, with a scale of two bytes."""
+_FOLDERS = "vllm"
 _MANAGED = ("llama_cpp", "llama_cpp_python", "llama_server", "vllm")
 
 
@@ -58,7 +57,11 @@ def make_engine(settings: Settings, slots: int) -> tuple[Engine, ModelIdentity]:
     if card.role == "embedder":
         raise UsageError(f"`{card.name}` is an embedder and cannot judge.", where="judge")
     name, python = _chosen(card, settings)
+    _check_format(card, name)
     options = _options(card, settings, slots, python)
+    # On a GPU the weights lie in another memory, of which the engine itself says what fits.
+    if settings.gpu == "off" or not (for_gpu(python) or name == "llama_server"):
+        _check_memory(card, options)
     backend: Backend = BACKENDS.load(name)(options)
     identity = ModelIdentity(
         name=card.name,
@@ -77,24 +80,10 @@ def is_served(settings: Settings) -> bool:
 
 def _chosen(card: ModelCard, settings: Settings) -> tuple[str, str]:
     """Name of the backend, and the interpreter it runs in; "" for this one."""
-    name, python = _named(card, settings)
-    opens = "hf" if name == "vllm" else "gguf"
-    if card.format != opens:
-        other = "vllm" if card.format == "hf" else "llama_cpp"
-        raise UsageError(
-            f"`{name}` opens weights of the form {opens}; {card.name} has the form {card.format}.",
-            where="engine",
-            remedy=f"Use --engine {other}, or weights in the other form (`models add`).",
-        )
-    return name, python
-
-
-def _named(card: ModelCard, settings: Settings) -> tuple[str, str]:
     wanted = settings.engine
-    if wanted == "auto" and card.format == "hf":
-        wanted = "vllm"
     if wanted == "auto":
-        return _BUILT_IN, ""
+        # Folders are what vLLM opens and nothing else does.
+        wanted = _FOLDERS if card.format == "hf" else _BUILT_IN
     if wanted in ENVIRONMENTS:
         found = interpreter(settings, wanted)
         if not found:
@@ -132,11 +121,7 @@ def _where_it_is(name: str, settings: Settings) -> str:
 def _options(card: ModelCard, settings: Settings, slots: int, python: str) -> EngineOptions:
     path = model_store(settings).path(card)
     window = min(settings.window, card.window)
-    kv_bytes = _KV_BYTES[settings.kv_cache]
-    if settings.gpu == "off" or not for_gpu(python):
-        # On a GPU the engine itself says what fits there, and puts the rest elsewhere.
-        check_fit(card, path, window=window, slots=slots, kv_bytes=kv_bytes)
-    need = fit(card, path, window=window, slots=slots, kv_bytes=kv_bytes)
+    need = fit(card, path, window=window, slots=slots, kv_bytes=KV_BYTES[settings.kv_cache])
     return EngineOptions(
         model_path=path,
         model_name=card.name,
@@ -152,6 +137,29 @@ def _options(card: ModelCard, settings: Settings, slots: int, python: str) -> En
         thinks=settings.thinking_tokens > 0,
         **_switch(card.quirks.thinking_switch),
         **_hardware(settings),
+    )
+
+
+def _check_format(card: ModelCard, engine: str) -> None:
+    """VLLM opens folders, the others GGUF files; anything else is for the engine to say."""
+    if (card.format == "hf") == (engine == _FOLDERS):
+        return
+    others = "llama_cpp" if engine == _FOLDERS else _FOLDERS
+    kind = "a folder in Hugging Face format" if card.format == "hf" else "a GGUF file"
+    raise UsageError(
+        f"The engine `{engine}` does not open {card.name}, which is {kind}.",
+        where="engine",
+        remedy=f"Set `engine` to {others}, or name another judge.",
+    )
+
+
+def _check_memory(card: ModelCard, options: EngineOptions) -> None:
+    check_fit(
+        card,
+        options.model_path,
+        window=options.window,
+        slots=options.slots,
+        kv_bytes=KV_BYTES[options.kv_cache],
     )
 
 

@@ -11,7 +11,7 @@ import pytest
 from api_fakes import direct, scripted_settings, write_data
 
 from offline_judge import api, wiring
-from offline_judge.errors import DoesNotFitError, LicenceError, RunLockedError
+from offline_judge.errors import DoesNotFitError, LicenceError, RunLockedError, UsageError
 from offline_judge.settings import Settings
 from offline_judge.wiring.engines import make_engine
 
@@ -146,3 +146,28 @@ def test_an_engine_is_not_made_for_what_does_not_fit(
     assert make_engine(wanted, 2)[1].name == "mine"
     with pytest.raises(DoesNotFitError, match="2 slots, that is fewer `lanes`"):
         make_engine(wanted, 3)
+
+
+def test_a_smaller_cache_is_counted_as_one(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    api.models_add(_own(tmp_path), settings, said={"name": "mine"})
+    wanted = replace(settings, judge="mine")
+    monkeypatch.setattr("offline_judge.weights.fit.free_memory", lambda: 3 << 30)
+    with pytest.raises(DoesNotFitError, match="q8_0"):
+        make_engine(wanted, 2)
+    assert make_engine(replace(wanted, kv_cache="q8_0"), 2)[1].name == "mine"
+
+
+def test_an_engine_is_told_apart_from_weights_it_does_not_open(
+    settings: Settings, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("offline_judge.wiring.engines.interpreter", lambda *_: "/venv/python")
+    own = api.models_add(_own(tmp_path), settings, said={"name": "mine"}).model.card
+    with pytest.raises(UsageError, match="which is a GGUF file"):
+        make_engine(replace(settings, judge="mine", engine="vllm"), 1)
+    card = tmp_path / "data" / "cards" / "mine.toml"
+    card.write_text(card.read_text().replace("window =", 'format = "hf"\nwindow ='))
+    assert own.format == "gguf"
+    with pytest.raises(UsageError, match="which is a folder"):
+        make_engine(replace(settings, judge="mine"), 1)
