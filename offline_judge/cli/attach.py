@@ -12,6 +12,7 @@ from offline_judge.cli import output
 from offline_judge.cli.diagnostics import INTERRUPTED
 from offline_judge.cli.rows import outcome, truth
 from offline_judge.cli.session import Session, output_options
+from offline_judge.domain.numbers import share
 from offline_judge.domain.visible import shorten
 
 if TYPE_CHECKING:
@@ -128,4 +129,4 @@ def _ended(event: Any) -> str:
     judgment = event.judgment
     if judgment is None:
         return f"{event.sample_id}  -  -  {outcome(event)}"
-    return f"{event.sample_id}  {truth(judgment.verdict)}  {judgment.probability:.2f}  scored"
+    return f"{event.sample_id}  {truth(judgment.verdict)}  {share(judgment.probability)}  scored"

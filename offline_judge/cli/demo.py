@@ -11,7 +11,7 @@ from offline_judge.cli import output
 from offline_judge.cli.rows import JudgedRow, outcome, truth
 from offline_judge.cli.run import end_by_status
 from offline_judge.cli.session import Session, judge_options, output_options
-from offline_judge.domain.numbers import count, duration
+from offline_judge.domain.numbers import count, duration, share
 from offline_judge.domain.visible import shorten
 
 if TYPE_CHECKING:
@@ -85,9 +85,9 @@ def _cells(rows: Mapping[str, JudgedRow | None]) -> list[str]:
 def _verdict(judged: JudgedRow | None) -> str:
     if judged is None:
         return "-"
-    if judged.verdict is None or judged.probability is None:
+    if judged.verdict is None:
         return outcome(judged)
-    return f"{truth(judged.verdict):<5} {judged.probability:.2f}"
+    return f"{truth(judged.verdict):<5} {share(judged.probability)}"
 
 
 def _result(summary: RunSummary) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from offline_judge.cli.rows import JudgedRow, outcome, truth
-from offline_judge.domain.numbers import count
+from offline_judge.domain.numbers import count, share
 
 if TYPE_CHECKING:
     from offline_judge.domain.run import Parent
@@ -25,9 +25,9 @@ def verdict(row: JudgedRow | None) -> str:
     """A verdict with its probability, or why there is none."""
     if row is None:
         return "not known: that run cannot be read any more"
-    if row.verdict is None or row.probability is None:
+    if row.verdict is None:
         return outcome(row)
-    return f"{truth(row.verdict)} (probability of true {row.probability:.2f})"
+    return f"{truth(row.verdict)} (probability of true {share(row.probability)})"
 
 
 def comparison(before: JudgedRow | None, now: JudgedRow | None) -> list[tuple[str, str]]:

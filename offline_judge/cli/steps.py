@@ -145,8 +145,7 @@ class Steps:
     def _judgment(self, judgment: Judgment) -> Iterator[Line]:
         word = _word(judgment.verdict)
         yield Line(
-            f"verdict: {word} (probability of true {judgment.probability:.2f}, "
-            f"{judgment.outside:.2f} on neither label; evidence: "
+            f"verdict: {word} ({_read(judgment)}; evidence: "
             f"{judgment.evidence_state.value.replace('_', ' ')})",
             f"bold {'green' if judgment.verdict else 'red'}",
         )
@@ -259,3 +258,12 @@ def _one(text: str) -> str:
 
 def _indent(text: str, by: int) -> str:
     return text.replace("\n", f"\n{' ' * by}")
+
+
+def _read(judgment: Judgment) -> str:
+    """How a verdict was come to: by probabilities, or as the judge's bare answer."""
+    if judgment.probability is None:
+        return "answered, without a probability"
+    return (
+        f"probability of true {judgment.probability:.2f}, {judgment.outside:.2f} on neither label"
+    )

@@ -31,3 +31,8 @@ def count(number: int, thing: str, several: str = "") -> str:
 def percent(part: int, whole: int) -> str:
     """`64 %`; a dash where there is no whole."""
     return f"{100 * part / whole:.0f} %" if whole else "-"
+
+
+def share(probability: float | None) -> str:
+    """A probability with two digits, or a dash where the engine gives none."""
+    return "-" if probability is None else f"{probability:.2f}"

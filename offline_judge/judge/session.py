@@ -33,9 +33,6 @@ T = TypeVar("T")
 
 _SEEDS_PER_VARIANT = 1000
 _LABEL_TOKENS = 1
-_NO_PROBABILITIES = (
-    "The engine `{}` gives no label probabilities: verdicts are its answers, without a probability"
-)
 
 
 @dataclass(frozen=True)
@@ -200,10 +197,6 @@ class Session:
 
     async def _choice(self, call: Call, labels: Sequence[Label], budget: Budget) -> Reading:
         """A label as an answer, where the engine gives no probabilities."""
-        warned = self._factory.memory.warned
-        if _NO_PROBABILITIES not in warned:
-            warned.add(_NO_PROBABILITIES)
-            self._recorder.warn(_NO_PROBABILITIES.format(self._backend.name))
         best, _ = await self._answer(call, ChosenLabel(tuple(labels)), 0, budget)
         return Reading(chosen(labels, best), call.turn(best.text))
 

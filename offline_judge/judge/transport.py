@@ -33,9 +33,12 @@ T = TypeVar("T")
 
 @dataclass
 class Budget:
-    """What one `ask` or `read` may still repeat; faults of transport and of format apart."""
+    """What one `ask` or `read` may still repeat; faults of transport and of format apart.
 
-    crashes: int = 2
+    A prompt that crashed the engine twice is not sent a third time.
+    """
+
+    crashes: int = 1
     responses: int = 1
     corrections: int = 1
     enlargements: int = 1

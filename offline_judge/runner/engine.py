@@ -34,11 +34,11 @@ class Demands:
     """What a run cannot do without.
 
     Attributes:
-        thinking: The judge shall think before it answers.
+        thinking_tokens: The judge shall think before it answers, for so many tokens at most.
         probabilities: Verdicts must have probabilities, or must have none; None for either.
     """
 
-    thinking: bool = False
+    thinking_tokens: int = 0
     probabilities: bool | None = None
 
     def check(self, engine: str, can: Capabilities) -> None:
@@ -47,7 +47,7 @@ class Demands:
         Raises:
             BackendError: naming what it lacks and what to use instead.
         """
-        if self.thinking and "on" not in can.thinking_modes:
+        if self.thinking_tokens and "on" not in can.thinking_modes:
             raise BackendError(
                 f"The judge shall think, and behind `{engine}` it was not seen to: no thought "
                 "and answer came where both were asked for.",

@@ -45,6 +45,11 @@ class Control(RunListener, Audience, Protocol):
         """Let go of everything."""
 
 
+_NO_PROBABILITIES = (
+    "The engine `{}` gives no label probabilities: verdicts are its answers, without a probability."
+)
+
+
 @dataclass(frozen=True)
 class Execution:
     """All that one process of a run works with.
@@ -192,6 +197,8 @@ class _Session:
         for note in engine.facts().notes:
             self._trace.emit(WarningRaised(message=note))
         engine.check(self._backend.capabilities)
+        if not self._backend.capabilities.label_probabilities:
+            self._trace.emit(WarningRaised(message=_NO_PROBABILITIES.format(engine.name)))
         granted, wanted = self._backend.capabilities.window, self._work.engine.window
         if granted < wanted:
             self._trace.emit(
@@ -203,7 +210,8 @@ class _Session:
     async def _preflight(self) -> None:
         work = self._work
         self._listeners.phase("preflight", f"{len(self._plan.samples)} samples")
-        surveyor = Surveyor(work.method, work.render, self._backend)
+        thought = work.engine.demands.thinking_tokens
+        surveyor = Surveyor(work.method, work.render, self._backend, thought=thought)
         survey = await surveyor.survey(self._plan.samples)
         rates = await measure_rates(self._backend, self._heads() if work.estimate else {})
         notes: tuple[str, ...] = ()

@@ -81,6 +81,7 @@ class Surveyor:
         method: Names the largest prompts of a sample.
         render: Renders the method's templates.
         backend: Started; counts tokens.
+        thought: Tokens that the judge may think before each answer.
         clock: Monotonic seconds, for the time budget.
     """
 
@@ -90,8 +91,10 @@ class Surveyor:
         render: Render,
         backend: Backend,
         *,
+        thought: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self._thought = thought
         self._method = method
         self._render = render
         self._backend = backend
@@ -109,7 +112,8 @@ class Surveyor:
             exact = self._clock() < deadline
             guessed += not exact
             fits = True
-            for template, values, output in self._method.largest_prompts(sample):
+            for template, values, answer in self._method.largest_prompts(sample):
+                output = answer + self._thought
                 messages = self._render(template, values).messages
                 tokens = await self._tokens(messages, output, exact=exact)
                 fits = fits and tokens + output <= self._window

@@ -246,7 +246,7 @@ def _described(backend: Backend, identity: ModelIdentity, settings: Settings) ->
         model=identity.name,
         window=settings.window,
         facts=lambda: _facts(backend),
-        demands=Demands(thinking=settings.thinking_tokens > 0),
+        demands=Demands(thinking_tokens=settings.thinking_tokens),
         probe=stored_probe(settings, identity),
     )
 

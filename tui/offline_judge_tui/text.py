@@ -67,6 +67,11 @@ def truth(value: bool | None) -> str:
     return "-" if value is None else str(value).lower()
 
 
+def of_true(value: float | None) -> str:
+    """Behind a verdict: its probability, or that there is none."""
+    return ", without a probability" if value is None else f" {value:.2f} of true"
+
+
 def probability(value: float | None) -> str:
     """Two digits, or a dash."""
     return "-" if value is None else f"{value:.2f}"

@@ -136,14 +136,6 @@ async def test_an_engine_without_label_probabilities_answers_with_a_label(tmp_pa
     assert constraint.json_schema == {"type": "string", "enum": ["Yes", "No"]}
 
 
-async def test_that_verdicts_carry_no_probability_is_said_once_a_run(tmp_path: Path) -> None:
-    bench = make_bench(tmp_path, '"No"', gives_labels=False)
-    for at in range(3):
-        await bench.judge.read("verdict", {**VALUES, "question": f"Where {at}?"}, LABELS)
-    (warning,) = bench.trace.warnings
-    assert "no label probabilities" in warning
-
-
 @pytest.mark.parametrize("said", ["Perhaps", "No evidence at all", "Yes and No", '{"a": "Yes"}'])
 async def test_an_answer_that_is_no_label_is_no_verdict(tmp_path: Path, said: str) -> None:
     bench = make_bench(tmp_path, said, gives_labels=False)

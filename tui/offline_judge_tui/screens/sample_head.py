@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from textual.content import Content
 
-from offline_judge_tui.text import BAD, DIM, GOOD, WARN, piece, truth
+from offline_judge_tui.text import BAD, DIM, GOOD, WARN, of_true, piece, probability, truth
 
 if TYPE_CHECKING:
     from offline_judge.domain.run import Parent
@@ -37,14 +37,14 @@ def problem(error: OfflineJudgeError) -> Content:
 
 
 def _verdict(row: JudgedRow) -> Content:
-    if row.verdict is None or row.probability is None:
+    if row.verdict is None:
         said = dict.fromkeys(part for part in (str(row.outcome), row.reason, row.detail) if part)
         return piece(": ".join(said), WARN)
     parts = [
         Content.assemble(
             ("verdict ", DIM),
             (truth(row.verdict), f"bold {GOOD if row.verdict else BAD}"),
-            f" {row.probability:.2f} of true",
+            of_true(row.probability),
         )
     ]
     if row.label is not None:
@@ -65,9 +65,9 @@ def _derived(parent: Parent, before: JudgedRow | None) -> Content:
     changes += [f"without {passage}" for passage in parent.without]
     if before is None:
         was = "its verdict there cannot be read any more"
-    elif before.probability is None:
+    elif before.verdict is None:
         was = f"{before.outcome} there"
     else:
-        was = f"{truth(before.verdict)} {before.probability:.2f} there"
+        was = f"{truth(before.verdict)} {probability(before.probability)} there"
     told = f"{parent.run_id}, {', '.join(changes)}; {was}"
     return Content.assemble(("judged again from ", DIM), piece(told))

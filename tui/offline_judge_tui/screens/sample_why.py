@@ -10,6 +10,7 @@ from offline_judge.errors import UsageError
 from offline_judge_tui.again import Change, Target, Variant, judge_again, variants
 from offline_judge_tui.screens.judging_again import OwnPassageScreen, WithoutScreen
 from offline_judge_tui.screens.sample_head import problem
+from offline_judge_tui.text import of_true
 from offline_judge_tui.widgets.why_pane import WhyPane, changed, moved
 
 if TYPE_CHECKING:
@@ -132,11 +133,12 @@ class Why:
         reading = self._screen.reading
         if reading is None:
             return
-        if one.probability is None:
+        if one.verdict is None:
             self._pane.finish(f"{changed(one, self.names())}: {one.reason or one.status}", bad=True)
         else:
             by = moved(one, reading.view.row)
-            told = f"{changed(one, self.names())}: {one.probability:.2f} of true ({by})"
+            how = of_true(one.probability).removeprefix(",").strip()
+            told = f"{changed(one, self.names())}: {how} ({by or 'as before'})"
             self._pane.finish(told)
 
     def _show(self) -> None:

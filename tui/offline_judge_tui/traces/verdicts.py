@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from offline_judge_tui.text import truth
+from offline_judge_tui.text import of_true, truth
 from offline_judge_tui.traces.model import Evidence, Node, Piece
 from offline_judge_tui.traces.words import one_line
 
@@ -34,10 +34,15 @@ def end_node(
     label = (
         Piece("verdict ", "dim"),
         Piece(truth(judgment.verdict), "good" if judgment.verdict else "bad"),
-        Piece(f" {judgment.probability:.2f} of true", "strong"),
-        Piece(f", {judgment.outside:.2f} on neither label", "dim"),
+        Piece(of_true(judgment.probability), "strong"),
+        *_beside(judgment),
     )
     return Node("verdict", label, "rationale", judgment.rationale, number, "", children, open=True)
+
+
+def _beside(judgment: Judgment) -> Iterator[Piece]:
+    if judgment.probability is not None:
+        yield Piece(f", {judgment.outside:.2f} on neither label", "dim")
 
 
 def _children(

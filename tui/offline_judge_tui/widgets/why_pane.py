@@ -112,9 +112,9 @@ def changed(one: Variant, names: Mapping[str, str]) -> str:
 
 def moved(one: Variant, row: JudgedRow) -> str:
     """How far the probability moved, and whether the verdict turned."""
-    if one.probability is None or row.probability is None:
-        return ""
     turned = one.verdict is not None and row.verdict is not None and one.verdict != row.verdict
+    if one.probability is None or row.probability is None:
+        return "verdict turned" if turned else ""
     by = one.probability - row.probability
     return f"{by:+.2f}{', verdict turned' if turned else ''}".replace("-", "\u2212")
 
@@ -133,7 +133,9 @@ def _variant(one: Variant, row: JudgedRow, names: Mapping[str, str]) -> Content:
 
 
 def _reading(verdict: bool | None, probability: float | None, otherwise: str) -> Content:
-    if verdict is None or probability is None:
+    if verdict is None:
         return Content.assemble(f"{'':10} ", piece(otherwise, WARN))
     word = (f"{truth(verdict):<5}", f"bold {GOOD if verdict else BAD}")
+    if probability is None:
+        return Content.assemble(f"{'':10}    - ", word)
     return Content.assemble(bar(probability), f" {probability:.2f} ", word)
