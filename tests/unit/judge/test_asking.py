@@ -204,9 +204,9 @@ async def test_without_room_for_more_a_cut_answer_is_not_asked_for_again(make: M
 async def test_all_budgets_together_are_bounded(make: Make) -> None:
     crash, broken = BackendCrashedError("died"), BackendResponseError("noise")
     cut = said("cut", reason="length")
-    bench = make(crash, broken, crash, cut, "", "")
+    bench = make(crash, broken, cut, "", "")
     assert (await _fails(bench)).reason == "empty"
-    assert len(bench.backend.sent) == len(bench.trace.calls) == 6
+    assert len(bench.backend.sent) == len(bench.trace.calls) == 5
 
 
 @pytest.mark.parametrize("room", [9, 0, -5])

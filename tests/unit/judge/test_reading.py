@@ -100,7 +100,7 @@ async def test_a_prompt_that_does_not_fit_is_never_read(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("error", "sent", "reason"),
     [
-        (BackendCrashedError("died"), 3, "backend"),
+        (BackendCrashedError("died"), 2, "backend"),
         (BackendResponseError("noise"), 2, "backend"),
         (ContextOverflowError("too long"), 1, "overflow"),
     ],
