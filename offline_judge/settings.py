@@ -51,6 +51,7 @@ class Settings:
     gpu_layers: int = _help("Layers put on the GPU; -1 for as many as fit.", -1)
     kv_cache: str = _help("How the key-value cache is stored: `f16`, `q8_0` or `q4_0`.", "f16")
     speculative: bool = _help("Draft tokens out of what was said before (n-grams).", False)
+    adapter: str = _help("Folder of a LoRA adapter for the judge, for the engine `vllm`.", "")
     thinking_tokens: int = _help("Tokens the judge may think before it answers; 0 for none.", 0)
     llama_server: str = _help("Your own `llama-server` program, for that engine.", "")
     base_url: str = _help("Address of the server that runs, where it is not the usual one.", "")

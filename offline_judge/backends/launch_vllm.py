@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from offline_judge.backends.launch_llama import WARDEN, free_port, healthy
 from offline_judge.backends.options import EngineOptions
@@ -38,6 +39,7 @@ _FITS = (
     re.compile(r"maximum number of tokens that can be stored in (?:the )?KV cache \((\d+)\)"),
 )
 _TOKENS_OF_A_BLOCK = 16
+_MOST_RANK = "128"
 _COMPACT = '{"backend": "guidance", "disable_any_whitespace": true}'
 
 
@@ -122,7 +124,22 @@ def _arguments(options: EngineOptions, port: int) -> list[str]:
         # A run asks for a few hundred short answers; compiling graphs takes longer than it saves.
         "--enforce-eager",
         *(("--kv-cache-dtype", "fp8") if options.kv_cache != "f16" else ()),
+        *_adapter(options.adapter),
     ]
+
+
+def adapter_name(adapter: Path) -> str:
+    """What an adapter is asked for by: its folder's name."""
+    return adapter.name
+
+
+def _adapter(adapter: Path | None) -> tuple[str, ...]:
+    if adapter is None:
+        return ()
+    return (
+        *("--enable-lora", "--max-lora-rank", _MOST_RANK),
+        *("--lora-modules", f"{adapter_name(adapter)}={adapter}"),
+    )
 
 
 def _environment(options: EngineOptions, api_key: str) -> dict[str, str]:

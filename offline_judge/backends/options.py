@@ -42,6 +42,7 @@ class EngineOptions:
         base_url: Address of a server that already runs.
         api_key: Its key.
         served_as: What the model is called there.
+        adapter: Folder of a LoRA adapter that answers in the model's place, for vLLM.
         thinks: The model shall think, so what comes of that is tried at the start.
         cache_bytes_per_token: Bytes of keys and values a token takes; 0 where it is not known.
     """
@@ -66,6 +67,7 @@ class EngineOptions:
     base_url: str = ""
     api_key: str = ""
     served_as: str = ""
+    adapter: Path | None = None
     thinks: bool = False
     cache_bytes_per_token: int = 0
 

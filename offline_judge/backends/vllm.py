@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from offline_judge.backends import probe
 from offline_judge.backends.engine import Engine
 from offline_judge.backends.labels import Alternatives, LabelTokens, Tokens, count_masses
-from offline_judge.backends.launch_vllm import MOST_ALTERNATIVES, VllmLauncher
+from offline_judge.backends.launch_vllm import MOST_ALTERNATIVES, VllmLauncher, adapter_name
 from offline_judge.backends.mixups import MixUpWatch
 from offline_judge.backends.openai_stream import CompletionStream
 from offline_judge.backends.options import EngineOptions
@@ -52,6 +52,8 @@ class VllmBackend:
     def __init__(self, options: EngineOptions, engine: Serving | None = None) -> None:
         self._engine = engine or Engine(options, VllmLauncher())
         self._model = options.served_as or options.model_name
+        if options.adapter is not None:
+            self._model = adapter_name(options.adapter)
         self._slots = asyncio.Semaphore(options.slots)
         self._capabilities: Capabilities | None = None
         self._alternatives = MOST_ALTERNATIVES
@@ -276,12 +278,19 @@ class VllmBackend:
                 remedy="Name one of them: --judge vllm:MODEL",
             )
         self._capabilities = Capabilities(
-            window=int(found["max_model_len"]),
+            window=self._told_window(found, listed),
             slots=self._engine.options.slots,
             token_level=True,
             label_probabilities=True,
             constraints=("json_schema",),
         )
+
+    @staticmethod
+    def _told_window(found: dict[str, Any], listed: Sequence[dict[str, Any]]) -> int:
+        """The model's; of an adapter, which is listed without one, that of what it adapts."""
+        told = found.get("max_model_len")
+        base = next((entry for entry in listed if entry["id"] == found.get("parent")), {})
+        return int(told or base.get("max_model_len") or 0)
 
     def _check_read(self, prompt: Prompt, usage: Usage) -> None:
         if usage.prompt_tokens != prompt.tokens:

@@ -41,7 +41,7 @@ from offline_judge.settings import Settings
 
 _SHAPING = (
     *("judge", "engine", "search", "embedder", "window", "seed", "lanes", "prompts_dir"),
-    *("kv_cache", "speculative", "thinking_tokens", "base_url", "allow_remote"),
+    *("adapter", "kv_cache", "speculative", "thinking_tokens", "base_url", "allow_remote"),
     *("offline", "locale", "max_age_days", "memory_similarity"),
 )
 """Settings a resumed run takes from its manifest, since they shape its judgments."""

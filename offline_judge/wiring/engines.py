@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +16,7 @@ from offline_judge.registry import BACKENDS
 from offline_judge.runner.engine import Demands, Engine, EngineFacts
 from offline_judge.settings import VERSION, Settings
 from offline_judge.weights.cards import ModelCard
+from offline_judge.weights.disk import file_sha256
 from offline_judge.weights.fit import KV_BYTES, check_fit, fit
 from offline_judge.wiring.endpoints import Endpoint, endpoints
 from offline_judge.wiring.environments import ENVIRONMENTS, for_gpu, interpreter
@@ -59,13 +61,16 @@ def make_engine(settings: Settings, slots: int) -> tuple[Engine, ModelIdentity]:
     name, python = _chosen(card, settings)
     _check_format(card, name)
     options = _options(card, settings, slots, python)
+    sha256, known_as = card.weights_sha256, card.name
+    if settings.adapter:
+        options, sha256, known_as = _adapted(options, sha256, name, settings)
     # On a GPU the weights lie in another memory, of which the engine itself says what fits.
     if settings.gpu == "off" or not (for_gpu(python) or name == "llama_server"):
         _check_memory(card, options)
     backend: Backend = BACKENDS.load(name)(options)
     identity = ModelIdentity(
-        name=card.name,
-        sha256=card.weights_sha256,
+        name=known_as,
+        sha256=sha256,
         engine=backend.name,
         engine_version=package_version("xllamacpp") if name == _BUILT_IN and not python else "",
         family=card.family,
@@ -138,6 +143,31 @@ def _options(card: ModelCard, settings: Settings, slots: int, python: str) -> En
         **_switch(card.quirks.thinking_switch),
         **_hardware(settings),
     )
+
+
+def _adapted(
+    options: EngineOptions, weights: str, engine: str, settings: Settings
+) -> tuple[EngineOptions, str, str]:
+    """Options, hash of the weights and name of a judge with its LoRA adapter."""
+    folder = Path(settings.adapter).absolute()
+    if engine != _FOLDERS:
+        raise UsageError(
+            f"The engine `{engine}` takes no adapter here.",
+            where="adapter",
+            remedy="Use --engine vllm, or weights that the adapter was merged into.",
+        )
+    if not (folder / "adapter_config.json").is_file():
+        raise UsageError(
+            "This is no folder of a LoRA adapter: it has no adapter_config.json.",
+            where=str(folder),
+        )
+    hashes = {
+        path.name: file_sha256(path, lambda _: None)
+        for path in sorted(folder.iterdir())
+        if path.suffix in (".json", ".safetensors", ".bin")
+    }
+    combined = content_hash({"weights": weights, "adapter": hashes})
+    return replace(options, adapter=folder), combined, f"{options.model_name}+{folder.name}"
 
 
 def _check_format(card: ModelCard, engine: str) -> None:

@@ -26,15 +26,20 @@ _PACKAGES = ("xllamacpp", "tantivy", "pydantic", "jinja2")
 
 
 def settled(settings: Settings) -> Settings:
-    """The settings with absolute paths, which mean the same wherever a run is resumed."""
+    """The settings with absolute paths, which mean the same wherever a run is resumed.
+
+    Several servers are given a lane each at least: with fewer some would never be asked.
+    """
     kind, _, script = settings.judge.partition(":")
     changes: dict[str, Any] = {
         name: str(Path(value).absolute())
-        for name in ("prompts_dir", "cards_dir")
+        for name in ("prompts_dir", "cards_dir", "adapter")
         if (value := getattr(settings, name))
     }
     if kind == SCRIPTED and script:
         changes["judge"] = f"{SCRIPTED}:{Path(script).absolute()}"
+    elif (servers := settings.judge.count(",") + 1) > settings.lanes:
+        changes["lanes"] = servers
     return replace(settings, **changes)
 
 

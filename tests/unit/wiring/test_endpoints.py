@@ -6,6 +6,7 @@ import pytest
 
 from offline_judge.errors import UsageError
 from offline_judge.settings import Settings
+from offline_judge.wiring import settled
 from offline_judge.wiring.endpoints import Endpoint, endpoints, is_loopback, leaves_machine
 
 
@@ -117,3 +118,10 @@ def test_loopback_is_told_without_asking_anybody() -> None:
     assert is_loopback("::1")
     assert not is_loopback("localhost.example.org")
     assert not is_loopback("2130706433")
+
+
+def test_several_servers_have_a_lane_each_at_least() -> None:
+    names = [f"vllm:m@http://127.0.0.1:{port}" for port in (1, 2, 3)]
+    assert settled(Settings(judge=", ".join(names))).lanes == 3
+    assert settled(Settings(judge=", ".join(names), lanes=8)).lanes == 8
+    assert settled(Settings(judge="one-card")).lanes == 1
