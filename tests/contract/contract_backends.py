@@ -44,7 +44,8 @@ def _llama_cpp(request: pytest.FixtureRequest) -> Backend:
     return LlamaCppBackend(_small(request))
 
 
-def _given(name: str, what: str) -> str:
+def given(name: str, what: str) -> str:
+    """What a variable of the tests names; a test is left out where it names nothing."""
     variable = f"OFFLINE_JUDGE_TEST_{name}"
     found = os.environ.get(variable, "")
     if not found:
@@ -53,19 +54,19 @@ def _given(name: str, what: str) -> str:
 
 
 def _llama_cpp_python(request: pytest.FixtureRequest) -> Backend:
-    python = _given("LLAMA_CPP_PYTHON", "an interpreter that has llama-cpp-python")
+    python = given("LLAMA_CPP_PYTHON", "an interpreter that has llama-cpp-python")
     return LlamaCppPythonBackend(_small(request, python=python))
 
 
 def _llama_server(request: pytest.FixtureRequest) -> Backend:
     return LlamaServerBackend(
-        _small(request, program=_given("LLAMA_SERVER", "a llama-server program"))
+        _small(request, program=given("LLAMA_SERVER", "a llama-server program"))
     )
 
 
 def _vllm(request: pytest.FixtureRequest) -> Backend:
-    python = _given("VLLM", "an interpreter that has vLLM")
-    folder = Path(_given("VLLM_MODEL", "a folder with the small weights for vLLM"))
+    python = given("VLLM", "an interpreter that has vLLM")
+    folder = Path(given("VLLM_MODEL", "a folder with the small weights for vLLM"))
     return VllmBackend(
         EngineOptions(
             folder,
