@@ -30,6 +30,7 @@ _SCHEMA = {"type": "string", "enum": [_ODD_WORD]}
 _REPEATED_WORDS = ("walrus", "lantern")
 _CERTAIN = 1e-9
 _THOUGHT_TOKENS = 160
+_FEW = 16
 _WORD = [Message(role="user", content="Say a word.")]
 _YES_NO = (Label(name="true", text="Yes"), Label(name="false", text="No"))
 REPEATED = Sampling(max_tokens=6)
@@ -46,7 +47,9 @@ async def tried(backend: Backend, *, thinking: bool = False) -> Capabilities:
     prompt = await backend.prepare(_WORD)
     obeys = await _obeys(backend, prompt)
     switch = told.thinking_switch or await _has_switch(backend)
-    modes: tuple[ThinkingMode, ...] = ("off", "off-constrained") if obeys else ("off",)
+    modes: tuple[ThinkingMode, ...] = ()
+    if not await _thinks(backend, prompt):
+        modes = ("off", "off-constrained") if obeys else ("off",)
     if switch and thinking:
         modes += await _modes_of_thinking(backend)
     return told.model_copy(
@@ -112,6 +115,15 @@ async def _obeys(backend: Backend, prompt: Prompt) -> bool:
         return split_thinking(found.text)[1] == f'"{_ODD_WORD}"'
     except (BackendResponseError, UnscoredError):
         return False
+
+
+async def _thinks(backend: Backend, prompt: Prompt) -> bool:
+    """It thinks though it was told not to, or cannot be told."""
+    found = await answered(backend, prompt, Sampling(max_tokens=_FEW))
+    try:
+        return bool(split_thinking(found.text)[0])
+    except UnscoredError:
+        return True
 
 
 async def _repeats(backend: Backend, prompt: Prompt) -> bool:

@@ -29,6 +29,7 @@ from offline_judge.domain.message import (
     Message,
     Prompt,
     Sampling,
+    ThinkingMode,
     Timings,
     Usage,
 )
@@ -42,6 +43,7 @@ from offline_judge.errors import (
 from offline_judge.protocols import Backend, StartListener
 
 _SMALLEST_OUTPUT = 16
+_MODES: tuple[ThinkingMode, ...] = ("off", "off-constrained", "on", "on-constrained")
 
 Respond = Callable[[Prompt, Sampling], str | None]
 ReadLabels = Callable[[Prompt, Sequence[Label]], Mapping[str, float] | None]
@@ -91,6 +93,7 @@ class ScriptedBackend:
             label_probabilities=self.options.label_probabilities,
             constraints=("json_schema",) if self.options.constrains else (),
             thinking_switch=self.options.thinks,
+            thinking_modes=_MODES if self.options.thinks else _MODES[:2],
         )
 
     async def start(self, listener: StartListener) -> None:

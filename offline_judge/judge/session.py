@@ -16,6 +16,7 @@ from offline_judge.judge.choosing import ChosenLabel, chosen
 from offline_judge.judge.thinking import Thinker
 from offline_judge.judge.transport import Budget, RunMemory, Transport
 from offline_judge.prompting.library import TemplateLibrary
+from offline_judge.prompting.thinking import split_thinking
 from offline_judge.protocols import (
     HERE,
     Answer,
@@ -192,6 +193,8 @@ class Session:
             budget=budget,
         )
         value, text = await asking.answer(await self._thought(call, sampling, budget), sampling)
+        if call.prompt.thinking and not self._two_calls and not split_thinking(text)[0]:
+            self._warn_once(f"`{self._backend.name}` was to think and did not")
         self._cache.put(key, {"text": text})
         return value, text
 
@@ -273,16 +276,23 @@ class Session:
 
     def _constraint(self, constraint: Constraint | None) -> Constraint | None:
         """The constraint where the engine obeys its kind; else none and a warning, once a run."""
-        if constraint is None or constraint.kind in self._backend.capabilities.constraints:
-            return constraint
+        if constraint is None:
+            return None
+        can = self._backend.capabilities
+        if constraint.kind not in can.constraints:
+            self._warn_once(f"The engine `{self._backend.name}` does not obey {constraint.kind}")
+            return None
+        thinks = self._factory.thinking_tokens > 0
+        if thinks and can.thinking_modes and "on-constrained" not in can.thinking_modes:
+            self._warn_once(f"Behind thinking, `{self._backend.name}` does not obey a constraint")
+            return None
+        return constraint
+
+    def _warn_once(self, what: str) -> None:
         warned = self._factory.memory.warned
-        if constraint.kind not in warned:
-            warned.add(constraint.kind)
-            self._recorder.warn(
-                f"The engine `{self._backend.name}` does not obey {constraint.kind}; "
-                "answers are only checked afterwards"
-            )
-        return None
+        if what not in warned:
+            warned.add(what)
+            self._recorder.warn(f"{what}; answers are only checked afterwards")
 
     def _found(self, key: str, schema: AnswerSchema[T], call: Call) -> tuple[T, str] | None:
         """The accepted answer of an earlier request, checked again."""

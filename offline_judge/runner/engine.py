@@ -47,6 +47,13 @@ class Demands:
         Raises:
             BackendError: naming what it lacks and what to use instead.
         """
+        if not self.thinking_tokens and can.thinking_modes and "off" not in can.thinking_modes:
+            raise BackendError(
+                f"The judge behind `{engine}` thinks though it was told not to, so its verdicts "
+                "cannot be read from the first token of its answers.",
+                where="thinking_tokens",
+                remedy="Let it think: --thinking 512, or use another model.",
+            )
         if self.thinking_tokens and "on" not in can.thinking_modes:
             raise BackendError(
                 f"The judge shall think, and behind `{engine}` it was not seen to: no thought "

@@ -203,9 +203,8 @@ class OpenAi(Product):
 
     def answer(self, prompt: str, body: dict[str, Any], schema: Any, count: int) -> list[Any]:
         words, why = self.said(prompt, asked_of(body, "max_tokens", schema))
-        thinks = self.thinks and (body.get("chat_template_kwargs") or {}).get(
-            "enable_thinking", True
-        )
+        wanted = (body.get("chat_template_kwargs") or {}).get("enable_thinking", True)
+        thinks = self.thinks and (wanted or "thinks anyway" in self.faults)
         events: list[dict[str, Any]] = [{"choices": [{"delta": {"role": "assistant"}}]}]
         if thinks:
             events += self.thought(body["max_tokens"])

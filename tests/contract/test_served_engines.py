@@ -20,15 +20,17 @@ from offline_judge.backends.probe import answered
 from offline_judge.backends.probing import probed
 from offline_judge.backends.running import RunningServer
 from offline_judge.backends.vllm import VllmBackend
-from offline_judge.domain.message import Constraint, Label, Message, Sampling
+from offline_judge.domain.message import Capabilities, Constraint, Label, Message, Sampling
 from offline_judge.errors import (
     BackendCrashedError,
+    BackendError,
     BackendResponseError,
     BackendStartError,
     ContextOverflowError,
 )
 from offline_judge.prompting.thinking import split_thinking
 from offline_judge.protocols import Backend
+from offline_judge.runner.engine import Demands
 
 YES_NO = (Label(name="true", text="Yes"), Label(name="false", text="No"))
 CHATS: dict[type[Product], type[ChatBackend]] = {
@@ -268,3 +270,22 @@ async def test_a_stream_without_a_reason_to_stop_is_no_answer() -> None:
             product.answer = cut  # type: ignore[attr-defined]  # a connection that ends early
             with pytest.raises(BackendResponseError, match="without a reason"):
                 await answered(backend, await prompt_of(backend, "So?"), Sampling(max_tokens=4))
+
+
+async def test_a_model_that_thinks_though_it_was_told_not_to_is_seen_and_refused() -> None:
+    with serving(OpenAi(thinks=True, faults=["thinks anyway"])) as product:
+        async with connected(product, thinks=True) as backend:
+            assert "off" not in backend.capabilities.thinking_modes
+            assert "on" in backend.capabilities.thinking_modes
+            with pytest.raises(BackendError, match="thinks though it was told not to"):
+                Demands().check("openai", backend.capabilities)
+            Demands(thinking_tokens=64).check("openai", backend.capabilities)
+
+
+def test_a_judge_that_shall_think_and_cannot_is_refused() -> None:
+    can = Capabilities(
+        window=512, slots=1, token_level=True, label_probabilities=True, thinking_modes=("off",)
+    )
+    Demands().check("e", can)
+    with pytest.raises(BackendError, match="shall think"):
+        Demands(thinking_tokens=64).check("e", can)

@@ -8,7 +8,7 @@ from judge_fakes import Trace, make_library
 
 from offline_judge.backends.script import Rule, ScriptOptions
 from offline_judge.backends.scripted import ScriptedBackend
-from offline_judge.domain.message import Label, Prompt, Sampling
+from offline_judge.domain.message import Capabilities, Constraint, Label, Prompt, Sampling
 from offline_judge.errors import UnscoredError
 from offline_judge.judge.cache import CompletionCache
 from offline_judge.judge.session import JudgeFactory
@@ -120,3 +120,27 @@ async def test_the_window_must_hold_the_thought_too(tmp_path: Path) -> None:
     with pytest.raises(UnscoredError) as caught:
         await judge.ask("verdict", VALUES, LINE)
     assert caught.value.reason == "overflow"
+
+
+async def test_a_constraint_that_thinking_breaks_is_not_used(tmp_path: Path) -> None:
+    class Broken(ScriptedBackend):
+        @property
+        def capabilities(self) -> Capabilities:
+            return super().capabilities.model_copy(
+                update={"thinking_modes": ("off", "off-constrained", "on")}
+            )
+
+    seen: list[Constraint | None] = []
+
+    class Watching(Broken):
+        def _final(self, prompt: Prompt, sampling: Sampling, constraint: Constraint | None) -> str:
+            seen.append(constraint)
+            return '"Yes"'
+
+    backend = Watching(ScriptOptions(thinks=True, label_probabilities=False))
+    judge, trace = judge_of(tmp_path, backend, 64)
+    reading = await judge.read("verdict", VALUES, LABELS)
+    assert reading.labels.best() == "true"
+    assert seen[-1] is None
+    (warning,) = trace.warnings
+    assert "Behind thinking" in warning
