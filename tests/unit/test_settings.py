@@ -110,3 +110,21 @@ def test_every_setting_says_what_it_is_for() -> None:
     for described in describe(Settings()):
         assert described.help.endswith("."), described.name
         assert described.variable == f"OFFLINE_JUDGE_{described.name.upper()}"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "known"),
+    [("gpu", "maybe", "auto, off, required"), ("kv_cache", "f8", "f16, q8_0, q4_0")],
+)
+def test_a_value_that_is_none_of_its_choices_is_told_with_them(
+    name: str, value: str, known: str
+) -> None:
+    with pytest.raises(SettingsError, match=f"`{name}` must be one of {known}"):
+        load_settings({name: value}, environ={})
+
+
+def test_the_key_of_a_server_is_no_setting_and_no_unknown_variable() -> None:
+    environ = {"OFFLINE_JUDGE_API_KEY": "secret"}
+    assert unknown_variables(environ) == {}
+    settings = load_settings({}, environ=environ)
+    assert "secret" not in repr(settings)
