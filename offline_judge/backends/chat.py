@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import math
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -197,11 +198,13 @@ class ChatBackend(ABC):
         capped = sampling.model_copy(update={"max_tokens": min(sampling.max_tokens, room)})
         async with self._slots:
             answer = self.answer(prompt)
-            async for event in self._events(self.body(prompt, capped, constraint)):
-                if delta := answer.take(event):
-                    yield delta
-                if answer.runaway:
-                    break
+            # Closed here and now, so that a cancel reaches the server.
+            async with aclosing(self._events(self.body(prompt, capped, constraint))) as events:
+                async for event in events:
+                    if delta := answer.take(event):
+                        yield delta
+                    if answer.runaway:
+                        break
         generation = answer.generation()
         self._took_in(prompt, generation.usage)
         self.rates.add(generation.usage, generation.timings)
@@ -212,8 +215,9 @@ class ChatBackend(ABC):
     ) -> Labels:
         """Mass of each label at the first token of the answer, and outside them.
 
-        Tokens come as texts: one counts for the label whose spelling it is or begins, and for none
-        where it begins spellings of several.
+        Read without thinking, whose first token would be a thought's. Tokens come as texts: one
+        counts for the label whose spelling it is or begins, and for none where it begins spellings
+        of several.
 
         Raises:
             SchemaError: fewer than two labels, or a name twice.
@@ -225,9 +229,11 @@ class ChatBackend(ABC):
         room_behind(prompt, self.capabilities.window, 1)
         async with self._slots:
             answer = self.answer(prompt)
-            body = self.with_alternatives(self.body(prompt, Sampling(max_tokens=1), None))
-            async for event in self._events(body):
-                answer.take(event)
+            plain = prompt.model_copy(update={"thinking": False})
+            body = self.with_alternatives(self.body(plain, Sampling(max_tokens=1), None))
+            async with aclosing(self._events(body)) as events:
+                async for event in events:
+                    answer.take(event)
         generation = answer.generation()
         self._took_in(prompt, generation.usage)
         if not answer.alternatives:
@@ -260,11 +266,12 @@ class ChatBackend(ABC):
     async def _repeat(self, which: int) -> str:
         turns = [Message(role="user", content=f"Go on in the same way:{probe.repetition(which)}")]
         answer = self.answer(prompt := await self.prepare(turns))
-        async for event in self._events(self.body(prompt, probe.REPEATED, None)):
-            answer.take(event)
+        async with aclosing(self._events(self.body(prompt, probe.REPEATED, None))) as events:
+            async for event in events:
+                answer.take(event)
         return answer.generation().text
 
-    async def _events(self, body: dict[str, Any]) -> AsyncIterator[dict[str, Any]]:
+    async def _events(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
         """The events of a request; a server that is busy is asked again, later and later."""
         wait_s = self._wait_s
         for left in range(_MOST_WAITS, -1, -1):

@@ -101,12 +101,29 @@ def check_engines(settings: Settings) -> Iterator[Finding]:
     engine, identity = wiring.make_engine(settings, settings.lanes)
     text = f"{identity.name} by {identity.engine} {identity.engine_version}".rstrip()
     yield Finding(area, "judge", "ok", text)
+    for other in wiring.stored_probes(settings):
+        yield _probed(other)
     seen = engine.probe
     if seen is None:
         remedy = "offline-judge doctor --probe"
         yield Finding(area, "probe", "note", "this judge was not probed yet", remedy)
         return
     yield from probe_findings(seen)
+
+
+def _probed(seen: CapabilityReport) -> Finding:
+    """A line on an earlier probe, of this judge or another."""
+    name = f"probe of {seen.engine} {seen.engine_version}".rstrip()
+    can = seen.capabilities
+    text = (
+        f"{seen.model}: window {can.window}, {can.slots} slots, {seen.prompt_rate:g} read and "
+        f"{seen.generate_rate:g} written a second"
+    )
+    worst = seen.problems()
+    if not worst:
+        return Finding("engines", name, "ok", text)
+    said, _, remedy = worst[0].partition(": ")
+    return Finding("engines", name, "note", f"{text}; {said}", remedy)
 
 
 def probe_findings(seen: CapabilityReport) -> Iterator[Finding]:

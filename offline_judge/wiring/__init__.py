@@ -33,7 +33,7 @@ from offline_judge.wiring.installation import (
     settled,
     versions,
 )
-from offline_judge.wiring.probes import probe_engine, stored_probe
+from offline_judge.wiring.probes import probe_engine, stored_probe, stored_probes
 from offline_judge.wiring.record import (
     find_recorded,
     passage_history,
@@ -83,5 +83,6 @@ __all__ = [
     "run_store",
     "settled",
     "stored_probe",
+    "stored_probes",
     "versions",
 ]

@@ -45,6 +45,17 @@ def stored_probe(settings: Settings, identity: ModelIdentity) -> CapabilityRepor
         return None
 
 
+def stored_probes(settings: Settings) -> list[CapabilityReport]:
+    """The records of all probes, whatever judge and engine they are of."""
+    found = []
+    for path in sorted((settings.cache_path / "probes").glob("*.json")):
+        try:
+            found.append(CapabilityReport.model_validate_json(path.read_bytes()))
+        except (OSError, ValidationError):
+            continue
+    return found
+
+
 def probe_engine(
     engine: Engine, identity: ModelIdentity, settings: Settings, listener: StartListener
 ) -> CapabilityReport:

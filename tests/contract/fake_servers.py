@@ -37,6 +37,7 @@ class Product(ThreadingHTTPServer):
         latency_s: Seconds an answer takes.
         requests: Path and body of every request.
         busy: So many requests are refused with 503 first.
+        meet: Requests for an answer wait here for those of other servers.
         thinks: The model thinks unless it is told not to.
     """
 
@@ -54,6 +55,7 @@ class Product(ThreadingHTTPServer):
         self.thinks = bool(more.get("thinks", False))
         self.slots = int(more.get("slots", 2))
         self.dead = False
+        self.meet: threading.Barrier | None = None
         self.requests: list[tuple[str, Any]] = []
         self.cached: dict[int, tuple[int, ...]] = {}
         self.lock = threading.Lock()
@@ -132,6 +134,8 @@ class Handler(BaseHTTPRequestHandler):
             return
         if server.latency_s:
             time.sleep(server.latency_s)
+        if server.meet is not None and "completions" in self.path:
+            server.meet.wait(60)
         server.post(self, body)  # type: ignore[attr-defined]  # every product has one
 
     def log_message(self, format: str, *args: object) -> None:

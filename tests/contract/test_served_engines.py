@@ -289,3 +289,12 @@ def test_a_judge_that_shall_think_and_cannot_is_refused() -> None:
     Demands().check("e", can)
     with pytest.raises(BackendError, match="shall think"):
         Demands(thinking_tokens=64).check("e", can)
+
+
+async def test_labels_are_read_without_thinking_where_one_request_does_both() -> None:
+    with serving(Ollama(thinks=True)) as product:
+        async with connected(product, thinks=True) as backend:
+            prompt = await prompt_of(backend, "So?", thinking=True)
+            labels = await backend.label_probabilities(prompt, YES_NO)
+            assert labels.inside == pytest.approx(0.95)
+            assert product.sent("/api/chat")[-1]["think"] is False
