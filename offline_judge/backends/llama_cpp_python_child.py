@@ -23,6 +23,11 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, NoReturn
 
 _PR_SET_PDEATHSIG = 1
+# The package looks into a schema by assertions, among other ways.
+_SCHEMA_FAULTS = (
+    *(AssertionError, AttributeError, LookupError, NotImplementedError),
+    *(RuntimeError, TypeError, ValueError),
+)
 _KV_TYPES = {"f16": 1, "q4_0": 2, "q8_0": 8}
 
 
@@ -141,7 +146,7 @@ class Model:
             schema = {name: v for name, v in body["json_schema"].items() if name != "x-guidance"}
             try:
                 grammar = self._package.LlamaGrammar.from_json_schema(json.dumps(schema))
-            except (ValueError, LookupError, TypeError, AttributeError, RuntimeError) as error:
+            except _SCHEMA_FAULTS as error:
                 raise RefusedError(f"the JSON schema cannot be used: {error!r}") from error
         self._llama.set_seed(int(body.get("seed", 0)))
         return self._llama._init_sampler(

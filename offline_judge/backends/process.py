@@ -88,8 +88,7 @@ class ChildProcess:
 
     def first_errors(self, lines: int = 3) -> str:
         """The first errors in its log, which name the cause of those that follow."""
-        errors = [line.split(" E ", 1)[1].strip() for line in self._tail if " E " in line]
-        return "; ".join(errors[:lines]) or self.last_words()
+        return self._logged_errors(lines) or self.last_words()
 
     def last_words(self, lines: int = 4) -> str:
         """The last lines of its stderr that are more than information."""
@@ -194,7 +193,9 @@ class ChildProcess:
                 ) from None
             if message is None or message.get("phase") == "failed":
                 await self.wait()
-                words = str((message or {}).get("error", "")) or self.first_errors()
+                # The log names the cause, where there is one; the report may only say that it failed.
+                reported = str((message or {}).get("error", ""))
+                words = self._logged_errors() or reported or self.last_words()
                 raise BackendStartError(
                     f"{self._spec.name} did not start ({self.exit_text})",
                     where=words,
@@ -206,6 +207,10 @@ class ChildProcess:
             if phase != "ready":
                 listener(phase, detail)
         return merged
+
+    def _logged_errors(self, lines: int = 3) -> str:
+        errors = [line.split(" E ", 1)[1].strip() for line in self._tail if " E " in line]
+        return "; ".join(errors[:lines])
 
     async def _read_phases(self, stream: asyncio.StreamReader) -> None:
         async for line in _lines(stream):

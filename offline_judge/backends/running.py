@@ -142,7 +142,7 @@ class RunningServer:
         problem: BackendError | None = None
         for path in self._paths:
             try:
-                await wire.get(path)
+                told = await wire.get(path)
             except BackendResponseError as error:
                 # It is there; this path is not, or the key is wrong.
                 problem = error
@@ -154,6 +154,8 @@ class RunningServer:
                 ) from error
             else:
                 self._up = True
+                if isinstance(told, dict):
+                    self.version = str(told.get("build_info") or self.version)
                 return
         raise BackendStartError(
             f"What answers at {self.options.base_url} is not {self._product} as it is known "

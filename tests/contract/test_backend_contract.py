@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -28,7 +29,12 @@ from offline_judge.domain.message import (
     Prompt,
     Sampling,
 )
-from offline_judge.errors import BackendError, ContextOverflowError, SchemaError
+from offline_judge.errors import (
+    BackendError,
+    BackendResponseError,
+    ContextOverflowError,
+    SchemaError,
+)
 from offline_judge.protocols import Backend
 from offline_judge.registry import BACKENDS
 
@@ -236,6 +242,18 @@ async def test_a_json_constraint_is_obeyed(backend: Backend) -> None:
     assert set(found) == set(SCHEMA["properties"])
     assert found["stance"] in ("for", "against")
     assert len(found["note"]) <= 40
+
+
+async def test_a_schema_that_cannot_be_compiled_costs_one_request_and_no_engine(
+    backend: Backend,
+) -> None:
+    prompt = await _prompt(backend, "Say a word.")
+    broken = Constraint(json_schema={"$ref": "#/definitions/nothing"})
+    # Refusing is right; llama.cpp's in-process server answers freely, which is noticed elsewhere.
+    with suppress(BackendResponseError):
+        async for _ in backend.generate(prompt, Sampling(max_tokens=4), broken):
+            pass
+    assert (await _generation(backend, prompt, max_tokens=4)).text
 
 
 async def test_a_closed_stream_frees_its_slot(backend: Backend) -> None:
