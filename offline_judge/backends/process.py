@@ -193,7 +193,7 @@ class ChildProcess:
                 ) from None
             if message is None or message.get("phase") == "failed":
                 await self.wait()
-                # The log names the cause, where there is one; the report may only say that it failed.
+                # The log names the cause, where it has one; the report may only say that it failed.
                 reported = str((message or {}).get("error", ""))
                 words = self._logged_errors() or reported or self.last_words()
                 raise BackendStartError(
