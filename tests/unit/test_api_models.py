@@ -170,4 +170,4 @@ def test_an_engine_is_told_apart_from_weights_it_does_not_open(
     card.write_text(card.read_text().replace("window =", 'format = "hf"\nwindow ='))
     assert own.format == "gguf"
     with pytest.raises(UsageError, match="which is a folder"):
-        make_engine(replace(settings, judge="mine"), 1)
+        make_engine(replace(settings, judge="mine", engine="llama_cpp"), 1)
