@@ -24,10 +24,7 @@ from typing import Any, NoReturn
 
 _PR_SET_PDEATHSIG = 1
 # The package looks into a schema by assertions, among other ways.
-_SCHEMA_FAULTS = (
-    *(AssertionError, AttributeError, LookupError, NotImplementedError),
-    *(RuntimeError, TypeError, ValueError),
-)
+_SCHEMA_FAULTS = (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 _KV_TYPES = {"f16": 1, "q4_0": 2, "q8_0": 8}
 
 
@@ -67,8 +64,7 @@ class Model:
         self._batch = int(config["batch"])
         self.busy = False
         self.lock = threading.Lock()
-        vocab = package.llama_cpp
-        self._vocabulary = vocab.llama_model_get_vocab(self._llama.model)
+        self._vocabulary = package.llama_cpp.llama_model_get_vocab(self._llama.model)
         self._formatter = self._make_formatter()
 
     def _make_formatter(self) -> Any:

@@ -125,7 +125,6 @@ class Session:
         A reading is kept whatever its masses are, since it is complete and always comes out the
         same; the minimum is applied to what is found in the cache too.
 
-        Raises:
         An engine that names no alternatives is asked for one of the labels instead.
 
         Raises:

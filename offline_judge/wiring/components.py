@@ -160,7 +160,7 @@ def open_components(
             model_sha256=identity.sha256,
             namespace=method_name,
             seed=settings.seed,
-            engine_version=identity.engine_version,
+            engine_version=_engine_key(settings, identity),
             thinking_tokens=settings.thinking_tokens,
         )
         return Components(
@@ -184,6 +184,17 @@ def _engine_of(
     if shared is not None:
         return shared.engine, shared.identity
     return make_engine(settings, settings.lanes * len(method.stages))
+
+
+def _engine_key(settings: Settings, identity: ModelIdentity) -> str:
+    """What, beside its name, an engine's answers depend on, for the completion cache."""
+    changed = {
+        name: value
+        for name in ("engine", "kv_cache", "speculative")
+        if (value := getattr(settings, name)) != getattr(Settings, name)
+    }
+    told = "".join(f" {name}={value}" for name, value in changed.items())
+    return f"{identity.engine_version}{told}"
 
 
 def _cache_path(settings: Settings) -> Path | None:

@@ -102,3 +102,14 @@ def test_a_judge_that_shall_think_and_does_not_is_refused(
     thinking = load_settings({"judge": settings.judge, "thinking_tokens": 32})
     with pytest.raises(BackendError, match="shall think"):
         api.run(request(data), thinking)
+
+
+def test_completions_of_another_cache_type_are_not_taken_over(
+    data: Path, settings: Settings, tmp_path: Path
+) -> None:
+    first = api.run(request(data), settings)
+    again = api.run(request(data), settings)
+    other = api.run(request(data), load_settings({"judge": settings.judge, "kv_cache": "q4_0"}))
+    assert first.summary.calls == other.summary.calls > 0
+    assert again.summary.calls == 0
+    assert other.summary.reused_calls == 0
