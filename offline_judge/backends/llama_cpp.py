@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from typing import Any, ClassVar
 
 from offline_judge.backends import probe
@@ -98,6 +99,7 @@ class LlamaCppBackend:
             await self._engine.start(listener)
             listener("probe", "window, constraint, seed, mix-ups")
             await self._read_capabilities()
+            await self._check_name()
             # A server of somebody else's has the slots it has, whatever number was wanted.
             self._requests = Requests(self._engine, self.capabilities.slots)
             await self.check_mix_ups()
@@ -260,6 +262,20 @@ class LlamaCppBackend:
             label_probabilities=True,
             constraints=("json_schema",),
         )
+
+    async def _check_name(self) -> None:
+        """Only its name stands for the weights of somebody else's server, so it must be right."""
+        wanted = self._options.served_as
+        if not wanted:
+            return
+        listed = (await self._requests.get("/v1/models")).get("data") or ()
+        names = [str(entry.get("id")) for entry in listed]
+        if wanted not in names and wanted not in {Path(name).name for name in names}:
+            raise BackendStartError(
+                f"The llama-server at {self._engine.address} has no model `{wanted}`; it serves: "
+                f"{', '.join(names) or 'none'}",
+                remedy="Name one of them: --judge llama-server:MODEL",
+            )
 
     async def _told_slots(self) -> tuple[int, int]:
         """Tokens of a slot, and how many slots there are."""

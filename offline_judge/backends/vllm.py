@@ -85,6 +85,13 @@ class VllmBackend:
             await self._read_capabilities()
             await self.check_mix_ups()
             self._capabilities = await probe.tried(self, thinking=self._engine.options.thinks)
+        except (KeyError, TypeError, IndexError) as error:
+            await self.close()
+            raise BackendStartError(
+                f"What answers is not vLLM as it is known here: {error!r}",
+                where=self._engine.address,
+                remedy="Check the kind and the address of the server.",
+            ) from error
         except BaseException:
             await self.close()
             raise

@@ -44,7 +44,9 @@ def examine(
     found: list[Finding] = []
     if probe:
         found += findings([("probe", _probing(listener or _silent))], settings)
-    return findings(CHECKS, settings) + [one for one in found if one.state == "problem"]
+    others = findings(CHECKS, settings)
+    told = {one.text for one in others}
+    return others + [one for one in found if one.state == "problem" and one.text not in told]
 
 
 def _probing(listener: StartListener) -> Check:

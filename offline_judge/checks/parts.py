@@ -105,7 +105,7 @@ def check_engines(settings: Settings) -> Iterator[Finding]:
         yield _probed(other)
     seen = engine.probe
     if seen is None:
-        remedy = "offline-judge doctor --probe"
+        remedy = f"offline-judge doctor --probe --judge {settings.judge}"
         yield Finding(area, "probe", "note", "this judge was not probed yet", remedy)
         return
     yield from probe_findings(seen)

@@ -62,6 +62,12 @@ def endpoints(settings: Settings, environ: Mapping[str, str] | None = None) -> t
     names = [name.strip() for name in settings.judge.split(",") if name.strip()]
     served = [name for name in names if name.partition(":")[0] in KINDS]
     if not served:
+        if settings.base_url and settings.origins.get("base_url") == "flag":
+            raise UsageError(
+                "--base-url names a server, and the judge is a model card.",
+                where=f"judge = {settings.judge}",
+                remedy=f"Name the server's kind: {', '.join(f'{kind}:MODEL' for kind in KINDS)}.",
+            )
         if len(names) > 1:
             raise UsageError(
                 "Several judges can only be servers that run, of one model.",
@@ -73,6 +79,17 @@ def endpoints(settings: Settings, environ: Mapping[str, str] | None = None) -> t
     if len(served) < len(names):
         raise UsageError(
             "Servers and model cards cannot judge together.", where=f"judge = {settings.judge}"
+        )
+    if settings.origins.get("engine") == "flag":
+        raise UsageError(
+            "--engine runs a model card, and the judge is a server that runs already.",
+            where=f"judge = {settings.judge}",
+            remedy="Leave --engine out.",
+        )
+    if "/" in settings.allow_remote:
+        raise UsageError(
+            "--allow-remote takes the names of hosts, not addresses.",
+            where=f"allow_remote = {settings.allow_remote}",
         )
     found = tuple(_endpoint(name, settings, environ) for name in names)
     _check_alike(found, settings)
@@ -111,6 +128,13 @@ def _endpoint(name: str, settings: Settings, environ: Mapping[str, str]) -> Endp
     backend, usual = KINDS[kind]
     at = _AT.search(rest)
     model = rest[: at.start()] if at else rest
+    _, behind, address = rest.rpartition("@")
+    if behind and not at and (not address or set(address) & set(":/.")):
+        raise UsageError(
+            f"{address!r} behind the model is no address.",
+            where=name,
+            remedy=f"An address begins with http:// or https://: {kind}:MODEL@http://HOST:PORT",
+        )
     if kind == "openai":
         usual = environ.get("OPENAI_BASE_URL", "")
     url = (at[1] if at else settings.base_url or usual).rstrip("/")
@@ -134,6 +158,10 @@ def _checked(url: str, name: str) -> str:
     The paths that are asked begin with `/v1`, which many addresses are written with.
     """
     parts = urlsplit(url)
+    try:
+        _ = parts.port
+    except ValueError as error:
+        raise UsageError(f"{url!r} is no address of a server: {error}.", where=name) from error
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise UsageError(
             f"{url!r} is no address of a server.", where=name, remedy="http://127.0.0.1:8000"

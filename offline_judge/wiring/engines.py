@@ -53,6 +53,13 @@ def make_engine(settings: Settings, slots: int) -> tuple[Engine, ModelIdentity]:
     if settings.judge.partition(":")[0] == SCRIPTED:
         return _scripted_engine(settings, slots)
     served = endpoints(settings)
+    if settings.thinking_tokens >= settings.window:
+        raise UsageError(
+            f"{settings.thinking_tokens} tokens of thinking leave nothing of a window of "
+            f"{settings.window}.",
+            where="thinking_tokens",
+            remedy="Set fewer, or a larger window.",
+        )
     if served:
         return _served_engine(served, settings, slots)
     card = model_card(settings.judge, settings)
@@ -99,7 +106,7 @@ def _chosen(card: ModelCard, settings: Settings) -> tuple[str, str]:
             )
         return ENVIRONMENTS[wanted], found
     if wanted not in _MANAGED:
-        known = ", ".join(("auto", *_MANAGED, *ENVIRONMENTS))
+        known = ", ".join(dict.fromkeys(("auto", *_MANAGED, *ENVIRONMENTS)))
         raise UsageError(
             f"No engine is called `{wanted}`.", where="engine", remedy=f"Known: {known}."
         )

@@ -101,6 +101,10 @@ def test_several_servers_of_one_model() -> None:
         ("openai:m", "address is not known"),
         ("vllm:m@http://user:word@127.0.0.1:1", "more than an address"),
         ("vllm:m@http://127.0.0.1:1?key=1", "more than an address"),
+        ("vllm:m@127.0.0.1:8000", "begins with http://"),
+        ("llama-server:m@ftp://127.0.0.1", "begins with http://"),
+        ("llama-server:m@", "begins with http://"),
+        ("vllm:m@http://127.0.0.1:99999", "no address of a server"),
     ],
 )
 def test_names_that_cannot_be_meant_are_refused(judge: str, message: str) -> None:
@@ -125,3 +129,13 @@ def test_several_servers_have_a_lane_each_at_least() -> None:
     assert settled(Settings(judge=", ".join(names))).lanes == 3
     assert settled(Settings(judge=", ".join(names), lanes=8)).lanes == 8
     assert settled(Settings(judge="one-card")).lanes == 1
+
+
+def test_flags_that_contradict_the_judge_are_refused() -> None:
+    given = {"origins": {"base_url": "flag", "engine": "flag"}}
+    with pytest.raises(UsageError, match="the judge is a model card"):
+        found("one-card", base_url="http://127.0.0.1:1", **given)
+    with pytest.raises(UsageError, match="the judge is a server"):
+        found("vllm:m", engine="llama_cpp", **given)
+    with pytest.raises(UsageError, match="names of hosts"):
+        found("vllm:m", allow_remote="http://10.0.0.1")
