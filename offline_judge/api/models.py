@@ -203,6 +203,7 @@ def _model(card: ModelCard, settings: Settings) -> ModelView:
         fit=_fit(card, path, settings, 1),
         terms=terms(card),
         added=wiring.model_shelf(settings).card_file(card.name).is_file(),
+        remedy=wiring.model_store(settings).remedy(card),
     )
 
 

@@ -179,6 +179,7 @@ class ModelView:
         fit: What an engine with one slot needs of the memory that is free.
         terms: What is to be accepted before its weights are fetched; empty where nothing is.
         added: The card was made by `models_add`.
+        remedy: How weights that are not here come to be.
     """
 
     card: ModelCard
@@ -187,6 +188,7 @@ class ModelView:
     fit: Fit | None = None
     terms: str = ""
     added: bool = False
+    remedy: str = ""
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,10 @@ def check_weights(settings: Settings) -> Iterator[Finding]:
     judge_here = False
     for card in wiring.model_cards(settings).values():
         state = store.state(card)
+        if state == "absent" and not any(file.lies_at for file in card.files):
+            continue
         if state == "absent":
+            yield Finding(area, card.name, "problem", "it is not here", store.remedy(card))
             continue
         if state == "partial":
             remedy = f"offline-judge models pull {card.name}"

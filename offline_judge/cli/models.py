@@ -129,7 +129,7 @@ def show_model(session: Session, name: str) -> None:
         pairs.append(("file", f"{file.name}, {size(file.size)}\nsha256 {file.sha256}{sources}"))
     output.pairs(pairs)
     if view.state != "present":
-        session.diagnostics.hint(f"To get it: offline-judge models pull {card.name}")
+        session.diagnostics.hint(view.remedy)
 
 
 def _licence(card: Any) -> str:
@@ -237,11 +237,11 @@ def verify(session: Session, name: str) -> None:
     if not report.ok and not any(file.path.exists() for file in report.files):
         raise MissingModelError(
             f"The weights of {report.model} are not here",
-            remedy=f"Fetch them: offline-judge models pull {report.model}",
+            remedy=report.remedy,
         )
     if not report.ok:
         raise HashMismatchError(
             f"The weights of {report.model} are not what its card promises",
             where=", ".join(str(file.path) for file in report.files if file.problem),
-            remedy=f"Fetch them anew: offline-judge models pull {report.model}",
+            remedy=report.remedy,
         )

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-import json
+import os
 import re
-import shutil
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
+import tomli_w
 from pydantic import ValidationError
 
 from offline_judge.errors import HashMismatchError, UsageError
 from offline_judge.weights.cards import ModelCard, ModelFile, Quirks, read_card
+from offline_judge.weights.checking import content_problem
 from offline_judge.weights.describing import Described, describe
 from offline_judge.weights.disk import (
     check_space,
+    copy_durably,
     file_sha256,
     move_durably,
     reading,
     storing,
-    sync_file,
-    sync_folder,
     write_text,
 )
 from offline_judge.weights.fetching import Meter, PullProgress
-from offline_judge.weights.sources import LocalSource
+from offline_judge.weights.sources import SAFE_NAME, LocalSource
 from offline_judge.weights.splits import stem_of
 from offline_judge.weights.store import ModelStore
 
@@ -99,7 +99,9 @@ class Shelf:
             WeightsError: a file is damaged.
             StorageError: a file cannot be read or written.
         """
-        found = describe(path.expanduser().absolute())
+        _check_name(options.name)
+        # Without detours such as `..`; a link may be what the user changes later, so it is kept.
+        found = describe(Path(os.path.abspath(path.expanduser())))  # noqa: PTH100 - links stay
         name = options.name or _UNSAFE.sub("-", stem_of(found_name(found)).lower()).strip("-._")
         if name in known and not self.card_file(name).is_file():
             raise UsageError(
@@ -169,7 +171,7 @@ class Shelf:
                 if move:
                     move_durably(source, target)
                 else:
-                    _copy(source, target, file)
+                    copy_durably(source, target, _check_copy(file, source))
 
 
 def found_name(found: Described) -> Path:
@@ -179,26 +181,18 @@ def found_name(found: Described) -> Path:
 
 def to_toml(card: ModelCard) -> str:
     """A card as TOML that reads as the same card."""
-    raw = card.model_dump(mode="json", exclude_defaults=True)
-    files = raw.pop("files", [])
-    tables = {key: raw.pop(key) for key in list(raw) if isinstance(raw[key], dict)}
-    lines = [f"{key} = {_value(value)}" for key, value in raw.items()]
-    for key, table in tables.items():
-        lines += ["", f"[{key}]", *(f"{name} = {_value(item)}" for name, item in table.items())]
-    for file in files:
-        sources = file.pop("sources", [])
-        lines += ["", "[[files]]", *(f"{name} = {_value(item)}" for name, item in file.items())]
-        for source in sources:
-            lines += ["", "[[files.sources]]"]
-            lines += [f"{name} = {_value(item)}" for name, item in source.items()]
-    return "\n".join(lines) + "\n"
+    return tomli_w.dumps(card.model_dump(mode="json", exclude_defaults=True))
 
 
-def _value(value: Any) -> str:
-    if isinstance(value, list):
-        return f"[{', '.join(map(_value, value))}]"
-    # A text in JSON is one in TOML, but for the one control character that JSON lets through.
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _check_name(name: str) -> None:
+    """Refuse a name before hours of hashing."""
+    if name and not SAFE_NAME.fullmatch(name):
+        raise UsageError(
+            f"`{name}` cannot be the name of a model.",
+            where="--name",
+            remedy="Names have letters, digits, dots, dashes and underscores, and begin with a "
+            "letter or digit.",
+        )
 
 
 def _hashed(model: str, path: Path, progress: Listener | None) -> ModelFile:
@@ -273,20 +267,13 @@ def _without_place(file: ModelFile) -> ModelFile:
     return file.model_copy(update={"sources": ()})
 
 
-def _copy(source: Path, target: Path, file: ModelFile) -> None:
-    incoming = target.with_name(f".{target.name}.incoming")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        shutil.copyfile(source, incoming)
-        digest = file_sha256(incoming, lambda _: None)
-        if digest != file.sha256:
+def _check_copy(file: ModelFile, source: Path) -> Callable[[Path], None]:
+    def check(copy: Path) -> None:
+        if problem := content_problem(file, copy, None, str(source)):
             raise HashMismatchError(
-                f"The copy is not what was read before: its SHA-256 is {digest}.",
+                f"The copy is not what was read before: {problem}.",
                 where=str(source),
                 remedy="The file changed meanwhile, or the disk is at fault. Add it again.",
             )
-        sync_file(incoming)
-        incoming.replace(target)
-    finally:
-        incoming.unlink(missing_ok=True)
-    sync_folder(target.parent)
+
+    return check

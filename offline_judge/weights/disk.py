@@ -153,12 +153,28 @@ def move_durably(source: Path, target: Path) -> None:
     except OSError as error:
         if error.errno != errno.EXDEV:
             raise
-        incoming = target.with_name(f".{target.name}.incoming")
-        try:
-            shutil.copyfile(source, incoming)
-            sync_file(incoming)
-            incoming.replace(target)
-        finally:
-            incoming.unlink(missing_ok=True)
+        copy_durably(source, target)
         source.unlink()
+    sync_folder(target.parent)
+
+
+def copy_durably(
+    source: Path, target: Path, check: Callable[[Path], None] = lambda _: None
+) -> None:
+    """Copy a file so that `target` is either absent or whole, whatever happens; replaces it.
+
+    Args:
+        source: The file.
+        target: Where the copy belongs.
+        check: Looks at the copy before it is put there, and may refuse it by raising.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    incoming = target.with_name(f".{target.name}.incoming")
+    try:
+        shutil.copyfile(source, incoming)
+        check(incoming)
+        sync_file(incoming)
+        incoming.replace(target)
+    finally:
+        incoming.unlink(missing_ok=True)
     sync_folder(target.parent)

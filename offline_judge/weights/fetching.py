@@ -67,6 +67,10 @@ class FetchOptions:
     back_off_s: float = 1.0
     poll_s: float = 0.2
 
+    def pause(self, failures: int) -> None:
+        """Wait before the next attempt, longer after each failure, half a minute at most."""
+        time.sleep(min(self.back_off_s * 2 ** (failures - 1), 30.0))
+
 
 class Meter:
     """Tells the caller how far one source is, at most ten times a second.
@@ -111,7 +115,3 @@ class FetchRequest:
     partial: PartialFile
     meter: Meter
     options: FetchOptions
-
-    def pause(self, failures: int) -> None:
-        """Wait before the next attempt, longer after each failure, half a minute at most."""
-        time.sleep(min(self.options.back_off_s * 2 ** (failures - 1), 30.0))

@@ -221,7 +221,8 @@ def _read_version(reader: _Reader) -> int:
     start = reader.take(min(4, reader.size), "magic")
     if start != b"GGUF":
         shown = start.decode("latin-1")
-        raise reader.fail(f"This is no GGUF file: it begins with {shown!r}, not 'GGUF'.")
+        begins = f"it begins with {shown!r}, not 'GGUF'" if shown else "it is empty"
+        raise reader.fail(f"This is no GGUF file: {begins}.")
     version = reader.unsigned("I", "version")
     if version not in _VERSIONS:
         hint = " (a big-endian file)" if version and not version & 0xFFFF else ""

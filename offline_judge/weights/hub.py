@@ -56,7 +56,7 @@ def _complete(client: httpx.Client, address: str, source: HubSource, request: Fe
         if failures >= limit:
             raise SourceFailedError(f"{reason} ({failures} times in a row)")
         request.meter.at("download", source.label, partial.size, f"{reason}, trying again")
-        request.pause(failures)
+        request.options.pause(failures)
     raise SourceFailedError(f"gave up after {_MOST_REQUESTS} requests")
 
 

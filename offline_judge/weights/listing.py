@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -91,7 +90,7 @@ class _Asked:
                 failures += 1
                 if failures >= self._options.attempts:
                     raise SourceFailedError(f"{error} ({failures} times in a row)") from error
-                time.sleep(min(self._options.back_off_s * 2 ** (failures - 1), 30.0))
+                self._options.pause(failures)
 
     def _once(self, address: str, query: dict[str, str]) -> tuple[Any, str]:
         import httpx

@@ -91,7 +91,7 @@ def _fetch_part(source: PackagesSource, index: int, request: FetchRequest) -> No
                 raise SourceFailedError(f"part {name}: {error}") from error
             note = f"part {name}: {error}, trying again"
             request.meter.at("download", source.label, request.partial.size, note)
-            request.pause(attempt)
+            request.options.pause(attempt)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from pydantic import Field, StringConstraints
@@ -9,9 +10,8 @@ from pydantic import Field, StringConstraints
 from offline_judge.domain.base import Frozen
 
 # Names become folders and files, so nothing that could climb out of one.
-SafeName = Annotated[
-    str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=200)
-]
+SAFE_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$")
+SafeName = Annotated[str, StringConstraints(pattern=SAFE_NAME.pattern)]
 Sha256 = Annotated[
     str, StringConstraints(pattern=r"^[0-9a-f]{64}$", strip_whitespace=True, to_lower=True)
 ]

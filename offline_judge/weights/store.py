@@ -39,10 +39,12 @@ class VerifyReport:
     Attributes:
         model: Name of the card.
         files: One check a file; none where the hub was not asked yet which files there are.
+        remedy: What to do where they are not right.
     """
 
     model: str
     files: tuple[FileCheck, ...]
+    remedy: str = ""
 
     @property
     def ok(self) -> bool:
@@ -118,13 +120,12 @@ class ModelStore:
             StorageError: a file cannot be read.
         """
         if not card.files:
-            raise _missing(card, self.folder(card), "", f"Fetch them: {_pull(card)}")
+            raise _missing(card, self.folder(card), "", self.remedy(card))
         for file in card.files:
             target = self._target(card, file)
             if not target.is_file():
                 begun = " (a download of it has begun)" if self._puller.begun(file) else ""
-                fetch = f"Fetch them: {_pull(card)}"
-                raise _missing(card, target, begun, _again(card, file) or fetch)
+                raise _missing(card, target, begun, self.remedy(card))
             problem = file_problem(file, target, self._notes, known=True)
             if problem:
                 check_gguf(file, target)
@@ -134,6 +135,11 @@ class ModelStore:
                     remedy=_again(card, file) or f"Fetch the right one in its place: {_pull(card)}",
                 )
         return self.location(card)
+
+    def remedy(self, card: ModelCard) -> str:
+        """How weights that are not here, or not right, come to be."""
+        again = next((told for file in card.files if (told := _again(card, file))), "")
+        return again or f"Fetch them: {_pull(card)}"
 
     def state(self, card: ModelCard) -> ModelState:
         """Whether the files are here, by name and size; cheap, so content is not looked at."""
@@ -164,7 +170,7 @@ class ModelStore:
             else:
                 problem = "it is not there"
             checks.append(FileCheck(file.name, target, problem))
-        return VerifyReport(card.name, tuple(checks))
+        return VerifyReport(card.name, tuple(checks), self.remedy(card))
 
     def pull(
         self, card: ModelCard, progress: Listener | None = None, *, repin: bool = False

@@ -11,6 +11,7 @@ import pytest
 from api_fakes import direct, scripted_settings, write_data
 
 from offline_judge import api, wiring
+from offline_judge.checks.parts import check_weights
 from offline_judge.errors import DoesNotFitError, LicenceError, RunLockedError, UsageError
 from offline_judge.settings import Settings
 from offline_judge.wiring.engines import make_engine
@@ -171,3 +172,31 @@ def test_an_engine_is_told_apart_from_weights_it_does_not_open(
     assert own.format == "gguf"
     with pytest.raises(UsageError, match="which is a folder"):
         make_engine(replace(settings, judge="mine", engine="llama_cpp"), 1)
+
+
+def test_added_weights_that_are_gone_are_added_again_and_not_pulled(
+    settings: Settings, tmp_path: Path
+) -> None:
+    path = _own(tmp_path)
+    api.models_add(path, settings, said={"name": "mine"})
+    path.rename(path.with_suffix(".elsewhere"))
+    view = api.models_show("mine", settings)
+    report = api.models_verify("mine", settings)
+    for remedy in (view.remedy, report.remedy):
+        assert "models add PATH --name mine" in remedy
+        assert "pull" not in remedy
+    (found,) = [one for one in check_weights(settings) if one.name == "mine"]
+    assert (found.state, found.text) == ("problem", "it is not here")
+
+
+def test_a_name_that_cannot_be_is_refused_before_anything_is_read(
+    settings: Settings, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=r"`\.\./up` cannot be the name"):
+        api.models_add(tmp_path / "nowhere.gguf", settings, said={"name": "../up"})
+
+
+def test_a_path_is_kept_without_its_detours(settings: Settings, tmp_path: Path) -> None:
+    path = _own(tmp_path)
+    added = api.models_add(path.parent / "x" / ".." / path.name, settings, said={"name": "mine"})
+    assert added.model.path == path

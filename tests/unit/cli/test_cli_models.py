@@ -77,6 +77,7 @@ class Model:
     path: Path | None = None
     fit: Fit | None = None
     added: bool = False
+    remedy: str = "Fetch them: offline-judge models pull tiny"
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class Checked:
 @dataclass(frozen=True)
 class Report:
     files: tuple[Checked, ...] = (Checked(),)
+    remedy: str = "Fetch them: offline-judge models pull tiny"
     model: str = "tiny"
     ok: bool = True
 
