@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar
 
+from offline_judge.domain.capability import EngineFacts
 from offline_judge.domain.events import AnyEvent
 from offline_judge.domain.evidence import SearchHit
 from offline_judge.domain.judgment import Judgment
@@ -50,6 +51,10 @@ class Backend(Protocol):
     @property
     def capabilities(self) -> Capabilities:
         """What the engine does as it runs now; valid after `start`."""
+
+    @property
+    def facts(self) -> EngineFacts:
+        """What is known of the engine beside that; empty before `start`."""
 
     async def start(self, listener: StartListener) -> None:
         """Bring the engine up and wait until it is ready.

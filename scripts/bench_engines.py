@@ -18,17 +18,17 @@ import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from benching import machine
 from scipy.stats import binomtest
 
 from offline_judge import wiring
 from offline_judge.api import demo_samples
+from offline_judge.backends.passing import PassingBackend
 from offline_judge.datasets.readers import read_samples
 from offline_judge.domain.events import AnyEvent
 from offline_judge.domain.message import (
-    Capabilities,
     Constraint,
     Delta,
     Generation,
@@ -42,7 +42,7 @@ from offline_judge.domain.progress import Preflight, Progress
 from offline_judge.errors import BackendResponseError, OfflineJudgeError, UnscoredError
 from offline_judge.judge.choosing import ChosenLabel
 from offline_judge.prompting.thinking import split_thinking
-from offline_judge.protocols import Backend, MethodContext, StartListener
+from offline_judge.protocols import Backend, MethodContext
 from offline_judge.settings import Settings, load_settings
 
 METHOD = "sage"
@@ -98,34 +98,13 @@ class Silent:
         """Nothing."""
 
 
-class Noting:
+class Noting(PassingBackend):
     """A backend that passes everything on and notes what is asked."""
 
-    name: ClassVar[str] = "noting"
-
     def __init__(self, backend: Backend) -> None:
-        self._backend = backend
+        super().__init__(backend)
         self.sample = 0
         self.requests: list[Request] = []
-
-    @property
-    def capabilities(self) -> Capabilities:
-        """The backend's."""
-        return self._backend.capabilities
-
-    async def start(self, listener: StartListener) -> None:
-        """Start the backend."""
-        await self._backend.start(listener)
-
-    async def close(self) -> None:
-        """End the backend."""
-        await self._backend.close()
-
-    async def prepare(
-        self, messages: Sequence[Message], *, thinking: bool = False, begun: str = ""
-    ) -> Prompt:
-        """As the backend prepares it."""
-        return await self._backend.prepare(messages, thinking=thinking, begun=begun)
 
     async def generate(
         self,
@@ -145,7 +124,7 @@ class Noting:
                 constraint=constraint,
             )
         )
-        async for item in self._backend.generate(prompt, sampling, constraint, affinity=affinity):
+        async for item in super().generate(prompt, sampling, constraint, affinity=affinity):
             yield item
 
     async def label_probabilities(
@@ -153,7 +132,7 @@ class Noting:
     ) -> Labels:
         """Note the request and pass the reading on."""
         self.requests.append(Request(self.sample, prompt.messages, affinity, tuple(labels)))
-        return await self._backend.label_probabilities(prompt, labels, affinity=affinity)
+        return await super().label_probabilities(prompt, labels, affinity=affinity)
 
 
 def note_requests(settings: Settings, wanted: int) -> list[Request]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import ClassVar
 
+from offline_judge.domain.capability import EngineFacts
 from offline_judge.domain.message import (
     Capabilities,
     Constraint,
@@ -29,6 +30,11 @@ class AbsentBackend:
     def capabilities(self) -> Capabilities:
         """None at all."""
         return Capabilities(window=0, slots=0, token_level=False, label_probabilities=False)
+
+    @property
+    def facts(self) -> EngineFacts:
+        """None."""
+        return EngineFacts()
 
     async def start(self, listener: StartListener) -> None:
         """Nothing to start."""

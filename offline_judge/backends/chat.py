@@ -4,21 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import math
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from offline_judge.backends import probe
 from offline_judge.backends.gauge import PARAGRAPH, TokenGauge
 from offline_judge.backends.labels import MassCount
-from offline_judge.backends.mixups import MixUpWatch
 from offline_judge.backends.openai_stream import CompletionStream
 from offline_judge.backends.options import EngineOptions
-from offline_judge.backends.rates import Rates
 from offline_judge.backends.room import SMALLEST_OUTPUT, room_behind
 from offline_judge.backends.running import RunningServer
+from offline_judge.backends.tried import TriedBackend
 from offline_judge.backends.wire import Framing
 from offline_judge.domain.message import (
     Capabilities,
@@ -40,7 +39,7 @@ from offline_judge.errors import (
     ContextOverflowError,
     SchemaError,
 )
-from offline_judge.protocols import StartListener
+from offline_judge.protocols import Backend
 
 ALTERNATIVES = 20
 _BUSY = (429, 503)
@@ -64,7 +63,7 @@ class Told:
     notes: tuple[str, ...] = ()
 
 
-class ChatBackend(ABC):
+class ChatBackend(TriedBackend):
     """A chat server: no token ids, no counts before a request, perhaps no label probabilities.
 
     What it does not do is found out at the start and told in `capabilities`.
@@ -77,18 +76,13 @@ class ChatBackend(ABC):
     framing: ClassVar[Framing] = "sse"
 
     def __init__(self, options: EngineOptions, *, wait_s: float = _FIRST_WAIT_S) -> None:
+        super().__init__(RunningServer(options, self.paths, self.product))
         self.options = options
-        self.notes: tuple[str, ...] = ()
-        self.rates = Rates()
         self._wait_s = wait_s
-        self._server = RunningServer(options, self.paths, self.product)
         self._model = options.served_as or options.model_name
         self._slots = asyncio.Semaphore(options.slots)
         self._gauge = TokenGauge()
-        self._capabilities: Capabilities | None = None
         self._can_think = False
-        self._mix_ups = MixUpWatch(self.check_mix_ups)
-        self._finished = 0
 
     @abstractmethod
     async def describe(self) -> Told:
@@ -112,52 +106,39 @@ class ChatBackend(ABC):
         """What takes in the events of an answer."""
         return CompletionStream(prompt)
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the engine does as it runs now; valid after `start`."""
-        assert self._capabilities is not None, "read before `start`"
-        return self._capabilities
-
-    @property
-    def engine(self) -> RunningServer:
-        """The server."""
-        return self._server
-
-    async def start(self, listener: StartListener) -> None:
-        """Look for the server and the model, and try out what they promise.
+    async def told(self) -> Capabilities:
+        """What the server says of the model, as far as it says anything.
 
         Raises:
-            BackendStartError: it is not there, or mixes up answers.
+            BackendStartError: it has no such model.
         """
-        try:
-            await self._server.start(listener)
-            told = await self.describe()
-            self.notes, self._can_think = told.notes, told.thinking
-            window = min(told.window or self.options.window, self.options.window)
-            self._capabilities = Capabilities(
-                window=window,
-                slots=self.options.slots,
-                token_level=False,
-                label_probabilities=True,
-                constraints=("json_schema",),
-                reports_cached_tokens=False,
-                thinking_switch=told.thinking,
-            )
-            listener("probe", "constraint, seed, label probabilities, mix-ups")
-            await self._gauge_tokens()
-            await self.check_mix_ups()
-            self._capabilities = await probe.tried(self, thinking=self.options.thinks)
-        except BaseException:
-            await self.close()
-            raise
-        asked = "" if window == self.options.window else f" (asked for {self.options.window})"
-        known = "" if told.window else ", which the server does not confirm"
-        listener("ready", f"{self.options.slots} requests at once, window {window}{asked}{known}")
+        told = await self.describe()
+        self.notes, self._can_think = told.notes, told.thinking
+        window = self.options.window
+        if told.window:
+            window = min(told.window, window)
+        else:
+            self.notes += (f"{self.product} does not say that its window is {window} tokens.",)
+        self._capabilities = Capabilities(
+            window=window,
+            slots=self.options.slots,
+            token_level=False,
+            label_probabilities=True,
+            constraints=("json_schema",),
+            reports_cached_tokens=False,
+            thinking_switch=told.thinking,
+        )
+        await self._gauge_tokens()
+        return self._capabilities
 
-    async def close(self) -> None:
-        """Let go of the server. Safe to call twice."""
-        await self._mix_ups.close()
-        await self._server.close()
+    async def repeated(self, which: int) -> str:
+        """What it answers where it is to go on with one word."""
+        turns = [Message(role="user", content=f"Go on in the same way:{probe.repetition(which)}")]
+        answer = self.answer(prompt := await self.prepare(turns))
+        async with aclosing(self._events(self.body(prompt, probe.REPEATED, None))) as events:
+            async for event in events:
+                answer.take(event)
+        return answer.generation().text
 
     async def prepare(
         self, messages: Sequence[Message], *, thinking: bool = False, begun: str = ""
@@ -206,8 +187,8 @@ class ChatBackend(ABC):
                     if answer.runaway:
                         break
         generation = answer.generation()
-        self._took_in(prompt, generation.usage)
-        self.rates.add(generation.usage, generation.timings)
+        self._check_read(prompt, generation.usage)
+        self._count(generation.usage, generation.timings)
         yield generation
 
     async def label_probabilities(
@@ -235,7 +216,8 @@ class ChatBackend(ABC):
                 async for event in events:
                     answer.take(event)
         generation = answer.generation()
-        self._took_in(prompt, generation.usage)
+        self._check_read(prompt, generation.usage)
+        self._count(generation.usage, generation.timings)
         if not answer.alternatives:
             raise BackendResponseError("The server named no alternatives for the label's token")
         count = text_masses(labels, answer.alternatives)
@@ -248,41 +230,23 @@ class ChatBackend(ABC):
             timings=generation.timings,
         )
 
-    async def check_mix_ups(self) -> None:
-        """Let two requests repeat a word each at once.
-
-        Raises:
-            BackendStartError: one of them said the other's word.
-        """
-        if self.options.slots > 1:
-            texts = await asyncio.gather(*(self._repeat(which) for which in (0, 1)))
-            probe.check_mix_up(texts)
-
     async def _gauge_tokens(self) -> None:
         """Learn how many tokens the model makes of ordinary text."""
         turns = [Message(role="user", content=PARAGRAPH)]
-        await probe.answered(self, await self.prepare(turns), Sampling(max_tokens=1))
-
-    async def _repeat(self, which: int) -> str:
-        turns = [Message(role="user", content=f"Go on in the same way:{probe.repetition(which)}")]
-        answer = self.answer(prompt := await self.prepare(turns))
-        async with aclosing(self._events(self.body(prompt, probe.REPEATED, None))) as events:
-            async for event in events:
-                answer.take(event)
-        return answer.generation().text
+        await probe.answered(cast(Backend, self), await self.prepare(turns), Sampling(max_tokens=1))
 
     async def _events(self, body: dict[str, Any]) -> AsyncGenerator[dict[str, Any], None]:
         """The events of a request; a server that is busy is asked again, later and later."""
         wait_s = self._wait_s
         for left in range(_MOST_WAITS, -1, -1):
-            wire = await self._server.wire()
+            wire = await self.engine.wire()
             try:
                 async with wire.stream(self.chat_path, body, self.framing) as events:
                     async for event in events:
                         yield event
                 return
             except BackendCrashedError as error:
-                raise await self._server.crashed(error, wire) from error
+                raise await self.engine.crashed(error, wire) from error
             except BackendResponseError as error:
                 if any(words in error.message.lower() for words in _OVERFLOWS):
                     raise ContextOverflowError(error.message, where=error.where) from error
@@ -291,11 +255,9 @@ class ChatBackend(ABC):
             await asyncio.sleep(wait_s)
             wait_s *= 2
 
-    def _took_in(self, prompt: Prompt, usage: Usage) -> None:
+    def _check_read(self, prompt: Prompt, usage: Usage) -> None:
         """Check that the whole prompt was read, by what the server says it read."""
-        self._finished += 1
-        self._server.succeeded()
-        self._mix_ups.finished(self._finished)
+        self.engine.succeeded()
         if not usage.prompt_tokens:
             return
         least = self._gauge.below(prompt.messages)

@@ -5,26 +5,20 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import socket
 import subprocess
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
-
-import httpx
 
 from offline_judge.backends.options import EngineOptions
-from offline_judge.backends.process import ChildSpec, Message
+from offline_judge.backends.process import ChildSpec
+from offline_judge.backends.programs import WARDEN, free_port, healthy
 from offline_judge.errors import BackendStartError
 
 HERE = Path(__file__).parent
-WARDEN = HERE / "warden.py"
 _PHASE_TIMEOUTS_S = {"spawn": 60.0, "import": 120.0, "load": 1200.0}
 _FLAG = re.compile(r"(?<![\w-])--[a-z][a-z0-9-]*")
 _HELP_S = 30.0
-_ASK_S = 5.0
 
 
 @dataclass(frozen=True)
@@ -100,39 +94,6 @@ class BinaryLauncher:
         """Nothing: what does not start is told."""
         del log
         return options, ""
-
-
-async def healthy(
-    address: str, api_key: str, found: Mapping[str, Any], more: str = ""
-) -> Message | None:
-    """`found` once the server says that it is well; None before.
-
-    Args:
-        address: The server's.
-        api_key: Its key.
-        found: What is given back.
-        more: A path whose JSON object is given back, too.
-    """
-    headers = {"Authorization": f"Bearer {api_key}"}
-    try:
-        async with httpx.AsyncClient(
-            base_url=address, headers=headers, trust_env=False, timeout=_ASK_S
-        ) as client:
-            answer = await client.get("/health")
-            if answer.status_code != httpx.codes.OK:
-                return None
-            told = (await client.get(more)).json() if more else {}
-    except (httpx.HTTPError, ValueError):
-        return None
-    return {**told, **found}
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        port: int = taken.getsockname()[1]
-        return port
 
 
 def _program(given: str) -> str:

@@ -7,9 +7,9 @@ import re
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from offline_judge.backends.launch_llama import WARDEN, free_port, healthy
 from offline_judge.backends.options import EngineOptions
 from offline_judge.backends.process import ChildSpec, Message
+from offline_judge.backends.programs import WARDEN, free_port, healthy
 from offline_judge.errors import BackendStartError
 
 MOST_ALTERNATIVES = 100
@@ -102,11 +102,6 @@ def read_phase(line: str) -> Message | None:
     return None
 
 
-def cache_bytes(options: EngineOptions, bytes_per_token: int) -> int:
-    """Bytes of a key-value cache that holds every slot's whole window."""
-    return options.window * options.slots * bytes_per_token
-
-
 def _arguments(options: EngineOptions, port: int) -> list[str]:
     return [
         *("--model", str(options.model_path)),
@@ -143,6 +138,7 @@ def _adapter(adapter: Path | None) -> tuple[str, ...]:
 
 
 def _environment(options: EngineOptions, api_key: str) -> dict[str, str]:
+    cache = options.window * options.slots * options.cache_bytes_per_token
     return {
         "VLLM_API_KEY": api_key,
         "VLLM_NO_USAGE_STATS": "1",
@@ -150,10 +146,6 @@ def _environment(options: EngineOptions, api_key: str) -> dict[str, str]:
         "HF_HUB_OFFLINE": "1",
         "TRANSFORMERS_OFFLINE": "1",
         # GiB; read by its CPU build only, whose default takes half of the machine.
-        "VLLM_CPU_KVCACHE_SPACE": str(max(1, -(-_cpu_cache(options) // _GIB))),
+        "VLLM_CPU_KVCACHE_SPACE": str(max(1, -(-cache // _GIB))),
         "OMP_NUM_THREADS": str(options.chosen_threads()),
     }
-
-
-def _cpu_cache(options: EngineOptions) -> int:
-    return cache_bytes(options, options.cache_bytes_per_token)

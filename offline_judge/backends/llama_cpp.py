@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing
 from pathlib import Path
@@ -14,11 +13,11 @@ from offline_judge.backends.dialect import completion_body, timings, usage
 from offline_judge.backends.engine import Engine
 from offline_judge.backends.labels import Alternatives, LabelTokens, Tokens, count_masses
 from offline_judge.backends.launch_llama import ScriptLauncher
-from offline_judge.backends.mixups import MixUpWatch
 from offline_judge.backends.options import EngineOptions
 from offline_judge.backends.requests import Hold, Requests
 from offline_judge.backends.room import SMALLEST_OUTPUT, room_behind
 from offline_judge.backends.serving import Serving
+from offline_judge.backends.tried import TriedBackend
 from offline_judge.domain.message import (
     Capabilities,
     Constraint,
@@ -35,89 +34,59 @@ from offline_judge.errors import (
     BackendResponseError,
     BackendStartError,
 )
-from offline_judge.protocols import Backend, StartListener
+from offline_judge.protocols import Backend
 
 _ALTERNATIVES = 100
 
 
-class LlamaCppBackend:
+class LlamaCppBackend(TriedBackend):
     """One GGUF model behind slots that each keep their last prompt as a prefix cache."""
 
     name: ClassVar[str] = "llama_cpp"
+    slot_word: ClassVar[str] = "slots"
 
     def __init__(self, options: EngineOptions, engine: Serving | None = None) -> None:
+        super().__init__(engine or Engine(options, ScriptLauncher()))
         self._options = options
-        self._engine = engine or Engine(options, ScriptLauncher())
-        self._requests = Requests(self._engine, options.slots)
-        self._capabilities: Capabilities | None = None
+        self._requests = Requests(self.engine, options.slots, self.rates)
         self._labels = LabelTokens(lambda text: self._tokenize(text, whole=False))
-        self._mix_ups = MixUpWatch(self.check_mix_ups)
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the engine does as it runs now; valid after `start`."""
-        assert self._capabilities is not None, "read before `start`"
-        return self._capabilities
-
-    @property
-    def engine(self) -> Serving:
-        """What keeps the server up: its version, its number of restarts."""
-        return self._engine
-
-    @property
-    def version(self) -> str:
-        """Version of xllamacpp."""
-        return self._engine.version
-
-    @property
-    def start_s(self) -> float:
-        """Seconds the last start took."""
-        return self._engine.start_s
-
-    @property
-    def restarts(self) -> int:
-        """Times the engine was started again."""
-        return self._engine.restarts
-
-    @property
-    def prompt_rate(self) -> float:
-        """Prompt tokens read a second so far; 0 before any."""
-        return self._requests.rates.prompt
-
-    @property
-    def generate_rate(self) -> float:
-        """Tokens generated a second so far; 0 before any."""
-        return self._requests.rates.generate
-
-    async def start(self, listener: StartListener) -> None:
-        """Bring the engine up, read back its window, and try out what it promises.
+    async def told(self) -> Capabilities:
+        """Its slots and their window.
 
         Raises:
-            BackendStartError: it did not come up, or answers of two requests get mixed up.
+            BackendStartError: it tells none, or serves a model of another name.
         """
-        try:
-            await self._engine.start(listener)
-            listener("probe", "window, constraint, seed, mix-ups")
-            await self._read_capabilities()
-            await self._check_name()
-            # A server of somebody else's has the slots it has, whatever number was wanted.
-            self._requests = Requests(self._engine, self.capabilities.slots)
-            await self.check_mix_ups()
-            self._capabilities = await probe.tried(self, thinking=self._options.thinks)
-        except BaseException:
-            await self.close()
-            raise
-        window, slots = self.capabilities.window, self.capabilities.slots
-        asked = "" if window == self._options.window else f" (asked for {self._options.window})"
-        on_gpu = self._engine.offloaded
-        layers = f", {on_gpu[0]} of {on_gpu[1]} layers on the GPU" if on_gpu else ""
-        listener("ready", f"{slots} slots of {window} tokens{asked}{layers}")
+        window, slots = await self._told_slots()
+        await self._check_name()
+        # A server of somebody else's has the slots it has, whatever number was wanted.
+        self._requests = Requests(self.engine, slots, self.rates)
+        return Capabilities(
+            window=window,
+            slots=slots,
+            token_level=True,
+            label_probabilities=True,
+            constraints=("json_schema",),
+        )
+
+    async def repeated(self, which: int) -> str:
+        """What a slot goes on with behind what its cache holds already and one word repeated."""
+        ids = await self._tokenize(probe.repetition(which), whole=False)
+        async with self._requests.hold_slot(which) as hold:
+            room = self.capabilities.window - len(ids) - probe.REPEATED.max_tokens
+            whole = self._requests.heads.get(which, ())[:room] + ids
+            prompt = Prompt(messages=(), token_ids=whole, tokens=len(whole))
+            answer = StreamedAnswer(prompt)
+            body = completion_body(whole, which, probe.REPEATED, None)
+            async with aclosing(self._requests.events(prompt, body, hold)) as events:
+                async for event in events:
+                    answer.take(event)
+        return answer.generation().text
 
     async def close(self) -> None:
         """End the engine and wait until it is gone. Safe to call twice."""
-        await self._mix_ups.close()
         await self._requests.close()
-        await self._engine.close()
+        await super().close()
 
     async def prepare(
         self, messages: Sequence[Message], *, thinking: bool = False, begun: str = ""
@@ -168,8 +137,7 @@ class LlamaCppBackend:
                         yield delta
                     if answer.runaway:
                         break
-        self._requests.rates.add(answer.usage, answer.timings)
-        self._mix_ups.finished(self._requests.finished)
+        self._count(answer.usage, answer.timings)
         yield answer.generation()
 
     async def label_probabilities(
@@ -195,8 +163,7 @@ class LlamaCppBackend:
             count, steps = await count_masses(plan, first, further)
         masses, outside = count.settle()
         seen, took = usage(final), timings(final)
-        self._requests.rates.add(seen, took)
-        self._mix_ups.finished(self._requests.finished)
+        self._count(seen, took)
         return Labels(
             masses=masses,
             outside=outside,
@@ -204,16 +171,6 @@ class LlamaCppBackend:
             usage=seen.model_copy(update={"completion_tokens": steps}),
             timings=took,
         )
-
-    async def check_mix_ups(self) -> None:
-        """Let two slots repeat a word each at once, behind what their caches hold already.
-
-        Raises:
-            BackendStartError: one of them said the other's word.
-        """
-        if self.capabilities.slots > 1:
-            texts = await asyncio.gather(*(self._repeat(slot) for slot in (0, 1)))
-            probe.check_mix_up(texts)
 
     async def slot_states(self) -> list[dict[str, Any]]:
         """What the engine says of each slot: `id`, `n_ctx`, `is_processing` and more."""
@@ -250,19 +207,6 @@ class LlamaCppBackend:
         body = {"content": text, "add_special": whole, "parse_special": whole}
         return tuple((await self._requests.post("/tokenize", body))["tokens"])
 
-    async def _read_capabilities(self) -> None:
-        try:
-            window, slots = await self._told_slots()
-        except (KeyError, TypeError, ValueError) as error:
-            raise BackendStartError(f"The engine does not tell its slots: {error!r}") from error
-        self._capabilities = Capabilities(
-            window=window,
-            slots=slots,
-            token_level=True,
-            label_probabilities=True,
-            constraints=("json_schema",),
-        )
-
     async def _check_name(self) -> None:
         """Only its name stands for the weights of somebody else's server, so it must be right."""
         wanted = self._options.served_as
@@ -272,7 +216,7 @@ class LlamaCppBackend:
         names = [str(entry.get("id")) for entry in listed]
         if wanted not in names and wanted not in {Path(name).name for name in names}:
             raise BackendStartError(
-                f"The llama-server at {self._engine.address} has no model `{wanted}`; it serves: "
+                f"The llama-server at {self.engine.address} has no model `{wanted}`; it serves: "
                 f"{', '.join(names) or 'none'}",
                 remedy="Name one of them: --judge llama-server:MODEL",
             )
@@ -286,19 +230,6 @@ class LlamaCppBackend:
             told = await self._requests.get("/props")
             return int(told["default_generation_settings"]["n_ctx"]), int(told["total_slots"])
         return min(int(state["n_ctx"]) for state in states), len(states)
-
-    async def _repeat(self, slot: int) -> str:
-        ids = await self._tokenize(probe.repetition(slot), whole=False)
-        async with self._requests.hold_slot(slot) as hold:
-            room = self.capabilities.window - len(ids) - probe.REPEATED.max_tokens
-            whole = self._requests.heads.get(slot, ())[:room] + ids
-            prompt = Prompt(messages=(), token_ids=whole, tokens=len(whole))
-            answer = StreamedAnswer(prompt)
-            body = completion_body(whole, slot, probe.REPEATED, None)
-            async with aclosing(self._requests.events(prompt, body, hold)) as events:
-                async for event in events:
-                    answer.take(event)
-        return answer.generation().text
 
 
 BACKEND: type[Backend] = LlamaCppBackend

@@ -40,7 +40,6 @@ class OllamaBackend(ChatBackend):
             BackendStartError: it has no such model.
         """
         wire = await self.engine.wire()
-        self.engine.version = str((await wire.get("/api/version")).get("version", ""))
         try:
             shown = await wire.post("/api/show", {"model": self._model})
         except BackendResponseError as error:

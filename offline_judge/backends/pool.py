@@ -9,6 +9,7 @@ from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeVar
 
+from offline_judge.domain.capability import EngineFacts
 from offline_judge.domain.message import (
     Capabilities,
     Constraint,
@@ -75,6 +76,15 @@ class PoolBackend:
         """What all of them do; slots are those of all together."""
         assert self._capabilities is not None, "read before `start`"
         return self._capabilities
+
+    @property
+    def facts(self) -> EngineFacts:
+        """Of those that are up: their versions, and what is to be known of any."""
+        found = [member.backend.facts for member in self.members if member.up]
+        return EngineFacts(
+            version=", ".join(dict.fromkeys(one.version for one in found if one.version)),
+            notes=tuple(dict.fromkeys(note for one in found for note in one.notes)),
+        )
 
     async def start(self, listener: StartListener) -> None:
         """Start all; those that are not there are left out and looked at again.

@@ -21,7 +21,12 @@ from offline_judge.errors import (
     BackendStartError,
     UnscoredError,
 )
-from offline_judge.prompting.thinking import MARKS, split_thinking
+from offline_judge.prompting.thinking import (
+    MARKS,
+    closed_thought,
+    split_thinking,
+    thinks_in,
+)
 from offline_judge.protocols import Backend
 
 # A word that no model says by itself, so that only an obeyed constraint brings it out.
@@ -155,17 +160,18 @@ async def _names_labels(backend: Backend) -> bool:
 async def _modes_of_thinking(backend: Backend) -> tuple[ThinkingMode, ...]:
     """Which of free and constrained answers come behind thinking, with something thought."""
     modes: list[ThinkingMode] = []
-    for mode, constraint in (
+    ways: tuple[tuple[ThinkingMode, Constraint | None], ...] = (
         ("on", None),
         ("on-constrained", Constraint(json_schema=_SCHEMA)),
-    ):
+    )
+    for mode, constraint in ways:
         try:
             thought, final = await _thought(backend, constraint)
         except (UnscoredError, BackendResponseError):
             continue
         right = bool(final) if constraint is None else final == f'"{_ODD_WORD}"'
         if thought and right:
-            modes.append("on" if mode == "on" else "on-constrained")
+            modes.append(mode)
     return tuple(modes)
 
 
@@ -177,17 +183,10 @@ async def _thought(backend: Backend, constraint: Constraint | None) -> tuple[str
         return split_thinking((await answered(backend, prompt, sampling, constraint)).text)
     closings = tuple(marks.closing for marks in MARKS)
     found = await answered(backend, prompt, sampling.model_copy(update={"stop": closings}))
-    marks = next(
-        (
-            marks
-            for marks in MARKS
-            if marks.opening in found.text or prompt.text.rstrip().endswith(marks.opening)
-        ),
-        None,
-    )
+    marks = thinks_in(prompt.text, found.text)
     if marks is None:
         raise UnscoredError(UnscoredReason.EMPTY, "nothing was thought")
-    begun = f"{found.text.rstrip()}\n{marks.closing}\n\n"
+    begun = closed_thought(found.text, marks)
     behind = await backend.prepare(_WORD, thinking=True, begun=begun)
     final = await answered(backend, behind, Sampling(max_tokens=24), constraint)
     return found.text.replace(marks.opening, "").strip(), final.text.strip()

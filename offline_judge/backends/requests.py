@@ -39,16 +39,13 @@ class Requests:
     """Completions on slots, and plain questions, over an engine that may have to be revived.
 
     Attributes:
-        rates: What finished requests took, kept by whoever finishes them.
-        finished: Completions that came to their end.
         heads: Token ids each slot was last sent, which its prefix cache begins with.
     """
 
-    def __init__(self, engine: Serving, slots: int) -> None:
-        self.rates = Rates()
-        self.finished = 0
+    def __init__(self, engine: Serving, slots: int, rates: Rates) -> None:
         self.heads: dict[int, tuple[int, ...]] = {}
         self._engine = engine
+        self._rates = rates
         self._slots = SlotTable(slots)
         self._crashes: Counter[tuple[int, ...]] = Counter()
         self._settling: set[asyncio.Task[None]] = set()
@@ -95,7 +92,7 @@ class Requests:
             async with wire.stream("/completion", body) as events:
                 last = time.monotonic()
                 async for event in events:
-                    self.rates.gap(time.monotonic() - last)
+                    self._rates.gap(time.monotonic() - last)
                     if event.get("stop"):
                         final = event
                     else:
@@ -114,7 +111,6 @@ class Requests:
         hold.busy = False
         check_final(final, prompt, hold.slot)
         self.heads[hold.slot] = prompt.token_ids
-        self.finished += 1
         self._crashes.pop(prompt.token_ids, None)
         self._engine.succeeded()
         yield final
@@ -142,7 +138,7 @@ class Requests:
 
     async def _settle(self, slot: int) -> None:
         """Wait until the engine has dropped a request that was cancelled; else start it again."""
-        limit = _SETTLE_S + self.rates.batch_s(self._engine.options.chosen_batch())
+        limit = _SETTLE_S + self._rates.batch_s(self._engine.options.chosen_batch())
         try:
             async with asyncio.timeout(limit):
                 # The server has no event for this, so it is asked again and again.

@@ -155,7 +155,8 @@ class RunningServer:
             else:
                 self._up = True
                 if isinstance(told, dict):
-                    self.version = str(told.get("build_info") or self.version)
+                    version = told.get("version") or told.get("build_info")
+                    self.version = str(version or self.version)
                 return
         raise BackendStartError(
             f"What answers at {self.options.base_url} is not {self._product} as it is known "

@@ -18,6 +18,7 @@ from offline_judge.backends.script import (
     token_ids,
 )
 from offline_judge.backends.slots import SlotTable
+from offline_judge.domain.capability import EngineFacts
 from offline_judge.domain.message import (
     Capabilities,
     Constraint,
@@ -95,6 +96,11 @@ class ScriptedBackend:
             thinking_switch=self.options.thinks,
             thinking_modes=_MODES if self.options.thinks else _MODES[:2],
         )
+
+    @property
+    def facts(self) -> EngineFacts:
+        """Its version."""
+        return EngineFacts(version=self.version)
 
     async def start(self, listener: StartListener) -> None:
         """Ready at once."""

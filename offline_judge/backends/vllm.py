@@ -11,12 +11,11 @@ from offline_judge.backends import probe
 from offline_judge.backends.engine import Engine
 from offline_judge.backends.labels import Alternatives, LabelTokens, Tokens, count_masses
 from offline_judge.backends.launch_vllm import MOST_ALTERNATIVES, VllmLauncher, adapter_name
-from offline_judge.backends.mixups import MixUpWatch
 from offline_judge.backends.openai_stream import CompletionStream
 from offline_judge.backends.options import EngineOptions
-from offline_judge.backends.rates import Rates
 from offline_judge.backends.room import SMALLEST_OUTPUT, room_behind
 from offline_judge.backends.serving import Serving
+from offline_judge.backends.tried import TriedBackend
 from offline_judge.domain.message import (
     Capabilities,
     Constraint,
@@ -37,72 +36,57 @@ from offline_judge.errors import (
     BackendStartError,
     ContextOverflowError,
 )
-from offline_judge.protocols import Backend, StartListener
+from offline_judge.protocols import Backend
 
 # What a server of somebody else's gives where it was not told to give more.
 _FEW_ALTERNATIVES = 20
 _LONG_PROMPT = "maximum context length"
 
 
-class VllmBackend:
+class VllmBackend(TriedBackend):
     """Prompts as token ids; prefixes are cached by the server, whichever request has them."""
 
     name: ClassVar[str] = "vllm"
 
     def __init__(self, options: EngineOptions, engine: Serving | None = None) -> None:
-        self._engine = engine or Engine(options, VllmLauncher())
+        super().__init__(engine or Engine(options, VllmLauncher()))
         self._model = options.served_as or options.model_name
         if options.adapter is not None:
             self._model = adapter_name(options.adapter)
         self._slots = asyncio.Semaphore(options.slots)
-        self._capabilities: Capabilities | None = None
         self._alternatives = MOST_ALTERNATIVES
-        self._labels = LabelTokens(self._plain_tokens)
-        self._mix_ups = MixUpWatch(self.check_mix_ups)
-        self._finished = 0
-        self.rates = Rates()
+        self._labels = LabelTokens(self._tokens)
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """What the engine does as it runs now; valid after `start`."""
-        assert self._capabilities is not None, "read before `start`"
-        return self._capabilities
-
-    @property
-    def engine(self) -> Serving:
-        """What keeps the server up: its version, its number of restarts."""
-        return self._engine
-
-    async def start(self, listener: StartListener) -> None:
-        """Bring the engine up, read back its window, and try out what it promises.
+    async def told(self) -> Capabilities:
+        """The model's entry in the list of models.
 
         Raises:
-            BackendStartError: it did not come up, has no such model, or mixes up answers.
+            BackendStartError: the list has no such model.
         """
-        try:
-            await self._engine.start(listener)
-            listener("probe", "window, constraint, seed, mix-ups")
-            await self._read_capabilities()
-            await self.check_mix_ups()
-            self._capabilities = await probe.tried(self, thinking=self._engine.options.thinks)
-        except (KeyError, TypeError, IndexError) as error:
-            await self.close()
+        wire = await self.engine.wire()
+        listed = (await wire.get("/v1/models"))["data"]
+        found = next((entry for entry in listed if entry["id"] == self._model), None)
+        if found is None:
+            names = ", ".join(str(entry["id"]) for entry in listed) or "none"
             raise BackendStartError(
-                f"What answers is not vLLM as it is known here: {error!r}",
-                where=self._engine.address,
-                remedy="Check the kind and the address of the server.",
-            ) from error
-        except BaseException:
-            await self.close()
-            raise
-        window, asked = self.capabilities.window, self._engine.options.window
-        more = "" if window == asked else f" (asked for {asked})"
-        listener("ready", f"{self.capabilities.slots} requests at once, window {window}{more}")
+                f"The vLLM server has no model `{self._model}`; it serves: {names}",
+                remedy="Name one of them: --judge vllm:MODEL",
+            )
+        # An adapter is listed without a window; what it adapts has it.
+        windows = {entry["id"]: entry.get("max_model_len") for entry in listed}
+        return Capabilities(
+            window=int(windows[self._model] or windows[found["parent"]]),
+            slots=self.engine.options.slots,
+            token_level=True,
+            label_probabilities=True,
+            constraints=("json_schema",),
+        )
 
-    async def close(self) -> None:
-        """End the engine and wait until it is gone. Safe to call twice."""
-        await self._mix_ups.close()
-        await self._engine.close()
+    async def repeated(self, which: int) -> str:
+        """What it goes on with behind a text that says one word again and again."""
+        ids = await self._tokens(probe.repetition(which))
+        body = self._body(ids, probe.REPEATED.max_tokens) | {"temperature": 0.0}
+        return str((await self._post("/v1/completions", body))["choices"][0]["text"])
 
     async def prepare(
         self, messages: Sequence[Message], *, thinking: bool = False, begun: str = ""
@@ -111,7 +95,7 @@ class VllmBackend:
 
         A conversation that ends with an assistant turn is left open for the model to continue it.
         """
-        options = self._engine.options
+        options = self.engine.options
         turns = messages if options.system_role else without_system(messages)
         left_open = turns[-1].role == "assistant"
         body = {
@@ -165,7 +149,7 @@ class VllmBackend:
             body["structured_outputs"] = {"json": constraint.json_schema}
         async with self._slots:
             answer = CompletionStream(prompt)
-            wire = await self._engine.wire()
+            wire = await self.engine.wire()
             try:
                 async with wire.stream("/v1/completions", body) as events:
                     async for event in events:
@@ -174,12 +158,12 @@ class VllmBackend:
                         if answer.runaway:
                             break
             except BackendCrashedError as error:
-                raise await self._engine.crashed(error, wire) from error
+                raise await self.engine.crashed(error, wire) from error
             except BackendResponseError as error:
                 raise _overflow(error) from error
         generation = answer.generation()
         self._check_read(prompt, generation.usage)
-        self._done(generation.usage, generation.timings)
+        self._count(generation.usage, generation.timings)
         yield generation
 
     async def label_probabilities(
@@ -207,7 +191,7 @@ class VllmBackend:
             count, steps = await count_masses(plan, first, further)
         self._check_read(prompt, usage)
         timings = Timings(prompt_s=time.monotonic() - begun)
-        self._done(usage, timings)
+        self._count(usage, timings)
         masses, outside = count.settle()
         return Labels(
             masses=masses,
@@ -216,21 +200,6 @@ class VllmBackend:
             usage=usage.model_copy(update={"completion_tokens": steps}),
             timings=timings,
         )
-
-    async def check_mix_ups(self) -> None:
-        """Let two requests repeat a word each at once.
-
-        Raises:
-            BackendStartError: one of them said the other's word.
-        """
-        if self.capabilities.slots > 1:
-            texts = await asyncio.gather(*(self._repeat(which) for which in (0, 1)))
-            probe.check_mix_up(texts)
-
-    async def _repeat(self, which: int) -> str:
-        ids = await self._tokens(probe.repetition(which))
-        body = self._body(ids, probe.REPEATED.max_tokens) | {"temperature": 0.0}
-        return str((await self._post("/v1/completions", body))["choices"][0]["text"])
 
     async def _distribution(self, ids: Tokens) -> tuple[Alternatives, Usage]:
         body = self._body(ids, 1) | {
@@ -258,59 +227,26 @@ class VllmBackend:
     def _body(self, ids: Sequence[int], most: int) -> dict[str, Any]:
         return {"model": self._model, "prompt": list(ids), "max_tokens": most, "top_k": 0}
 
-    async def _plain_tokens(self, text: str) -> Tokens:
-        return await self._tokens(text)
-
     async def _tokens(self, text: str) -> Tokens:
         body = {"model": self._model, "prompt": text, "add_special_tokens": False}
         return tuple((await self._post("/tokenize", body))["tokens"])
 
     async def _post(self, path: str, body: dict[str, Any]) -> Any:
-        wire = await self._engine.wire()
+        wire = await self.engine.wire()
         try:
             return await wire.post(path, body)
         except BackendCrashedError as error:
-            raise await self._engine.crashed(error, wire) from error
+            raise await self.engine.crashed(error, wire) from error
         except BackendResponseError as error:
             raise _overflow(error) from error
 
-    async def _read_capabilities(self) -> None:
-        wire = await self._engine.wire()
-        listed = (await wire.get("/v1/models"))["data"]
-        found = next((entry for entry in listed if entry["id"] == self._model), None)
-        if found is None:
-            names = ", ".join(str(entry["id"]) for entry in listed) or "none"
-            raise BackendStartError(
-                f"The vLLM server has no model `{self._model}`; it serves: {names}",
-                remedy="Name one of them: --judge vllm:MODEL",
-            )
-        self._capabilities = Capabilities(
-            window=self._told_window(found, listed),
-            slots=self._engine.options.slots,
-            token_level=True,
-            label_probabilities=True,
-            constraints=("json_schema",),
-        )
-
-    @staticmethod
-    def _told_window(found: dict[str, Any], listed: Sequence[dict[str, Any]]) -> int:
-        """The model's; of an adapter, which is listed without one, that of what it adapts."""
-        told = found.get("max_model_len")
-        base = next((entry for entry in listed if entry["id"] == found.get("parent")), {})
-        return int(told or base.get("max_model_len") or 0)
-
     def _check_read(self, prompt: Prompt, usage: Usage) -> None:
+        self.engine.succeeded()
         if usage.prompt_tokens != prompt.tokens:
             raise BackendResponseError(
                 f"The engine cut the prompt: {prompt.tokens} tokens were sent and it read "
                 f"{usage.prompt_tokens}"
             )
-
-    def _done(self, usage: Usage, timings: Timings) -> None:
-        self.rates.add(usage, timings)
-        self._finished += 1
-        self._engine.succeeded()
-        self._mix_ups.finished(self._finished)
 
 
 def _overflow(

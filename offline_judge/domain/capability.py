@@ -13,6 +13,20 @@ every token; not found where the server does not show that it read them; dropped
 the model cannot do the task on a short prompt either. Empty where it was not tried."""
 
 
+class EngineFacts(Frozen):
+    """What is known of an engine once it is up.
+
+    Attributes:
+        version: As it tells.
+        offloaded: Layers on a GPU, and layers in all; None where it does not say.
+        notes: What a reader of the results must know.
+    """
+
+    version: str = ""
+    offloaded: tuple[int, int] | None = None
+    notes: tuple[str, ...] = ()
+
+
 class CapabilityReport(Frozen):
     """One probe of weights, engine and template.
 

@@ -10,7 +10,6 @@ from offline_judge.domain.judgment import UnscoredReason
 from offline_judge.domain.message import Constraint, Label, Labels, Usage
 from offline_judge.errors import UnscoredError
 
-_TOKENS_A_CHARACTER = 1
 _ROOM = 8
 
 
@@ -34,7 +33,7 @@ class ChosenLabel:
     @property
     def max_tokens(self) -> int:
         """No label has more tokens than characters."""
-        return max(len(label.text) for label in self.labels) * _TOKENS_A_CHARACTER + _ROOM
+        return max(len(label.text) for label in self.labels) + _ROOM
 
     @property
     def stop(self) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from offline_judge.domain.message import FinishReason, Sampling
 from offline_judge.judge.calls import Call, Recorder
 from offline_judge.judge.transport import Budget, RunMemory, Transport
-from offline_judge.prompting.thinking import MARKS, Marks
+from offline_judge.prompting.thinking import MARKS, closed_thought, thinks_in
 
 _NONE = "The judge was to think and did not; its answers come without thought"
 _CUT = "thinking ended at its budget of {} tokens, and was closed there"
@@ -41,24 +41,21 @@ class Thinker:
         Raises:
             UnscoredError: backend or overflow.
         """
-        inside = next((marks for marks in MARKS if _begun(call, marks)), None)
-        closings = tuple(marks.closing for marks in MARKS if inside in (None, marks))
+        closings = tuple(marks.closing for marks in MARKS)
         sampling = draw.model_copy(update={"max_tokens": self.tokens, "stop": closings})
         found = await self.transport.generate(call, sampling, None, budget)
-        text = found.text
-        marks = inside or next((m for m in MARKS if text.lstrip().startswith(m.opening)), None)
-        if marks is None or not text.strip():
+        said, marks = found.text, thinks_in(call.prompt.text, found.text)
+        if marks is None or not said.strip():
             self._warn(_NONE)
             self.recorder.generated(call, found, draw.seed, "no thought")
             return call
         cut = found.finish_reason is FinishReason.LENGTH
-        opened = text if inside is None else f"{marks.opening}{text}"
+        opened = said if said.lstrip().startswith(marks.opening) else f"{marks.opening}{said}"
         shown = found.model_copy(update={"text": f"{opened}{marks.closing}"})
         problem = _CUT.format(self.tokens) if cut else ""
         self.recorder.generated(call, shown, draw.seed, problem)
-        begun = f"{text.rstrip()}\n{marks.closing}\n\n"
         prompt = await self.transport.prepare(
-            call.rendered.messages, budget, thinking=True, begun=begun
+            call.rendered.messages, budget, thinking=True, begun=closed_thought(said, marks)
         )
         return replace(call, prompt=prompt)
 
@@ -66,8 +63,3 @@ class Thinker:
         if message not in self.memory.warned:
             self.memory.warned.add(message)
             self.recorder.warn(message)
-
-
-def _begun(call: Call, marks: Marks) -> bool:
-    """Some templates open the block themselves."""
-    return call.prompt.text.rstrip().endswith(marks.opening)

@@ -18,6 +18,17 @@ class Marks(NamedTuple):
 MARKS = (Marks("<think>", "</think>"), Marks("[THINK]", "[/THINK]"))
 
 
+def thinks_in(prompt: str, said: str) -> Marks | None:
+    """The marks around a thought: some templates open the block, some models do; None for none."""
+    opened = next((m for m in MARKS if prompt.rstrip().endswith(m.opening)), None)
+    return opened or next((m for m in MARKS if said.lstrip().startswith(m.opening)), None)
+
+
+def closed_thought(said: str, marks: Marks) -> str:
+    """The beginning of an answer that has thought: what was said, closed, and room for the rest."""
+    return f"{said.rstrip()}\n{marks.closing}\n\n"
+
+
 def split_thinking(text: str) -> tuple[str, str]:
     """Split raw output into (thinking, final); only the final channel may ever be parsed.
 

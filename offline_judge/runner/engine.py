@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from offline_judge.domain.capability import CapabilityReport
@@ -12,21 +11,6 @@ from offline_judge.domain.message import Capabilities
 from offline_judge.errors import BackendError
 from offline_judge.protocols import Backend, TraceSink
 from offline_judge.runner.listeners import SafeListeners
-
-
-@dataclass(frozen=True)
-class EngineFacts:
-    """What is known of an engine once it is up.
-
-    Attributes:
-        version: As it tells.
-        offloaded: Layers on a GPU, and layers in all; None where it does not say.
-        notes: What a reader of the results must know.
-    """
-
-    version: str = ""
-    offloaded: tuple[int, int] | None = None
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -79,8 +63,7 @@ class Demands:
 class Engine:
     """The engine of a run and what it is called in the trace.
 
-    `facts` tells more of it once it is up; `demands` is what the run cannot do without, `probe`
-    what was seen of it when all was tried out.
+    `demands` is what the run cannot do without, `probe` what was seen when all was tried out.
     """
 
     backend: Backend
@@ -88,7 +71,6 @@ class Engine:
     version: str
     model: str
     window: int
-    facts: Callable[[], EngineFacts] = EngineFacts
     demands: Demands = Demands()
     probe: CapabilityReport | None = None
 
@@ -152,7 +134,7 @@ class EngineLog:
             return
         self._awaited = False
         capabilities = self._engine.backend.capabilities
-        facts = self._engine.facts()
+        facts = self._engine.backend.facts
         self._trace.emit(
             EngineStarted(
                 engine=self._engine.name,

@@ -194,7 +194,7 @@ class _Session:
         await self._backend.start(self._log)
         self._log.answered()
         engine = self._work.engine
-        for note in engine.facts().notes:
+        for note in self._backend.facts.notes:
             self._trace.emit(WarningRaised(message=note))
         engine.check(self._backend.capabilities)
         if not self._backend.capabilities.label_probabilities:

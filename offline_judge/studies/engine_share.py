@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import ClassVar
+from contextlib import aclosing
 
+from offline_judge.backends.passing import PassingBackend
 from offline_judge.domain.message import (
-    Capabilities,
     Constraint,
     Delta,
     Generation,
     Label,
     Labels,
-    Message,
     Prompt,
     Sampling,
 )
@@ -59,38 +58,28 @@ class EngineShare:
             self._listener(phase, detail)
 
 
-class EngineView:
+class EngineView(PassingBackend):
     """What one run has of a shared engine: `close` leaves it running.
 
     Stages of the same name in two methods have other prompts, so the method's name is put into
     the affinity: neither pushes the other's prefix out of its slot.
     """
 
-    name: ClassVar[str] = ""
-
     def __init__(self, share: EngineShare, method: str) -> None:
-        # A class's own by the protocol, but here the backend's: it is part of cache keys.
-        self.__dict__["name"] = share.backend.name
+        super().__init__(share.backend)
         self._share = share
         self._method = method
 
-    @property
-    def capabilities(self) -> Capabilities:
-        """Those of the engine."""
-        return self._share.backend.capabilities
-
     async def start(self, listener: StartListener) -> None:
-        """Start the engine where no other run has."""
+        """Bring the engine up where it is not.
+
+        Raises:
+            BackendStartError: it did not come up.
+        """
         await self._share.start(listener)
 
     async def close(self) -> None:
         """Leave the engine to the next run."""
-
-    async def prepare(
-        self, messages: Sequence[Message], *, thinking: bool = False, begun: str = ""
-    ) -> Prompt:
-        """Let the engine prepare a prompt."""
-        return await self._share.backend.prepare(messages, thinking=thinking, begun=begun)
 
     async def generate(
         self,
@@ -101,23 +90,17 @@ class EngineView:
         affinity: str = "",
     ) -> AsyncIterator[Delta | Generation]:
         """Pass the engine's stream on; closing it closes the engine's."""
-        stream = self._share.backend.generate(
-            prompt, sampling, constraint, affinity=self._own(affinity)
-        )
-        try:
-            async for item in stream:
+        own = self._own(affinity)
+        stream = super().generate(prompt, sampling, constraint, affinity=own)
+        async with aclosing(stream) as items:  # type: ignore[type-var]  # a generator of its own
+            async for item in items:
                 yield item
-        finally:
-            close = getattr(stream, "aclose", None)
-            if close is not None:
-                await close()
 
     async def label_probabilities(
         self, prompt: Prompt, labels: Sequence[Label], *, affinity: str = ""
     ) -> Labels:
         """Let the engine read the labels."""
-        backend = self._share.backend
-        return await backend.label_probabilities(prompt, labels, affinity=self._own(affinity))
+        return await super().label_probabilities(prompt, labels, affinity=self._own(affinity))
 
     def _own(self, affinity: str) -> str:
         lane, slash, stage = affinity.partition("/")

@@ -13,7 +13,7 @@ from offline_judge.domain.run import ModelIdentity
 from offline_judge.errors import MissingError, UsageError
 from offline_judge.protocols import Backend
 from offline_judge.registry import BACKENDS
-from offline_judge.runner.engine import Demands, Engine, EngineFacts
+from offline_judge.runner.engine import Demands, Engine
 from offline_judge.settings import VERSION, Settings
 from offline_judge.weights.cards import ModelCard
 from offline_judge.weights.disk import file_sha256
@@ -282,16 +282,6 @@ def _described(backend: Backend, identity: ModelIdentity, settings: Settings) ->
         version=identity.engine_version,
         model=identity.name,
         window=settings.window,
-        facts=lambda: _facts(backend),
         demands=Demands(thinking_tokens=settings.thinking_tokens),
         probe=stored_probe(settings, identity),
     )
-
-
-def _facts(backend: Backend) -> EngineFacts:
-    """What a backend knows of its server; those without one know nothing."""
-    serving = getattr(backend, "engine", None)
-    if serving is None:
-        return EngineFacts()
-    notes = tuple(getattr(backend, "notes", ()))
-    return EngineFacts(version=serving.version, offloaded=serving.offloaded, notes=notes)

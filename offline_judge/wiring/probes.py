@@ -66,7 +66,7 @@ def probe_engine(
         StorageError: the record cannot be written.
     """
     report = asyncio.run(_probe(engine, listener))
-    facts = engine.facts()
+    facts = engine.backend.facts
     report = report.model_copy(
         update={
             "model": identity.name,

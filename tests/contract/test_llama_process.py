@@ -112,8 +112,8 @@ async def test_start_up_tells_its_phases(backend: LlamaCppBackend, phases: Phase
     names = [phase for phase, _ in phases.seen[:5]]
     assert names == ["spawn", "import", "load", "probe", "ready"]
     assert "2 slots of 2048 tokens" in phases.seen[4][1]
-    assert backend.version.startswith("20")
-    assert backend.start_s > 0
+    assert backend.engine.version.startswith("20")
+    assert backend.engine.start_s > 0
 
 
 async def test_a_cancel_while_the_prompt_is_read_stops_the_reading(
@@ -138,7 +138,7 @@ async def test_a_cancel_while_the_prompt_is_read_stops_the_reading(
     assert first.prompt_read is not None
     assert first.prompt_read < prompt.tokens / 2, "the rest was read after the cancel"
     await again.aclose()  # type: ignore[attr-defined]  # as above
-    assert backend.restarts == 0
+    assert backend.engine.restarts == 0
 
 
 async def test_a_second_cancel_does_not_leave_the_slot_behind(backend: LlamaCppBackend) -> None:
@@ -157,7 +157,7 @@ async def test_a_second_cancel_does_not_leave_the_slot_behind(backend: LlamaCppB
     await asyncio.gather(task, return_exceptions=True)
     async with asyncio.timeout(60):
         await _generation(backend, prompt, Sampling(max_tokens=1), "twice")
-    assert backend.restarts == 0
+    assert backend.engine.restarts == 0
 
 
 async def test_forced_decoding_finds_a_likely_label_of_several_tokens(
@@ -185,7 +185,7 @@ async def test_a_runaway_answer_is_cut_and_counts_as_too_long(backend: LlamaCppB
     answer = await _generation(backend, prompt, Sampling(max_tokens=600), "runaway")
     assert answer.finish_reason is FinishReason.LENGTH
     assert 96 <= len(answer.token_ids) < 600
-    assert backend.restarts == 0
+    assert backend.engine.restarts == 0
 
 
 async def test_mix_up_checks_keep_the_prefix_caches(
@@ -249,20 +249,20 @@ async def test_a_killed_engine_is_an_error_and_then_up_again(
     answer = await _generation(backend, prompt, Sampling(max_tokens=2), "x")
     assert answer.text
     assert _pid(backend) != before
-    assert backend.restarts == 1
+    assert backend.engine.restarts == 1
     assert "restart" in [phase for phase, _ in phases.seen]
 
 
 async def test_many_waiters_share_one_restart(backend: LlamaCppBackend) -> None:
     prompt = await _prompt(backend, "Name a city.")
-    restarts = backend.restarts
+    restarts = backend.engine.restarts
     os.kill(_pid(backend), signal.SIGKILL)
     await engine_of(backend).child.wait()  # type: ignore[union-attr]  # it was there a line ago
     answers = await asyncio.gather(
         *(_generation(backend, prompt, Sampling(max_tokens=1), f"{at}") for at in range(4))
     )
     assert len(answers) == 4
-    assert backend.restarts == restarts + 1
+    assert backend.engine.restarts == restarts + 1
 
 
 async def test_a_prompt_that_kills_the_engine_twice_is_not_sent_again(

@@ -5,8 +5,8 @@ import os
 import sys
 from pathlib import Path
 
-from offline_judge.backends.launch_llama import WARDEN
 from offline_judge.backends.process import ChildProcess, ChildSpec, Message
+from offline_judge.backends.programs import WARDEN
 
 
 def read(line: str) -> Message | None:

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import pytest
 
-from offline_judge.backends.launch_llama import WARDEN, BinaryLauncher
+from offline_judge.backends.launch_llama import BinaryLauncher
 from offline_judge.backends.options import EngineOptions
 from offline_judge.backends.process import ChildProcess, ChildSpec
+from offline_judge.backends.programs import WARDEN
 from offline_judge.errors import BackendStartError
 
 PARENT = Path(__file__).with_name("parent_of_warden.py")

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar
 
+from offline_judge.domain.capability import EngineFacts
 from offline_judge.domain.events import AnyEvent, CallFinished, WarningRaised
 from offline_judge.domain.message import (
     Capabilities,
@@ -74,6 +75,10 @@ class FakeBackend:
             label_probabilities=self.gives_labels,
             constraints=self.constraints,
         )
+
+    @property
+    def facts(self) -> EngineFacts:
+        return EngineFacts()
 
     async def start(self, listener: StartListener) -> None:
         listener("ready")
