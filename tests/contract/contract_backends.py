@@ -119,5 +119,15 @@ MAKERS: dict[str, Maker] = {
     "running vllm": _served(Vllm, _running_vllm),
     "pool": _pool,
 }
+CHAT = frozenset({"seed"})
+LABELS = frozenset({"label_probabilities"})
+TOKENS = CHAT | LABELS | {"token_level", "reports_cached_tokens"}
+DECLARED: dict[str, frozenset[str]] = {
+    **dict.fromkeys(MAKERS, TOKENS),
+    "ollama": CHAT | LABELS,
+    "openai": CHAT | LABELS,
+    "lmstudio": CHAT,
+}
+"""What each is known to do: a test is left out only for what a backend is known to lack."""
 REAL = ("llama_cpp", "llama_cpp_python", "llama_server", "vllm")
 PARAMS = [pytest.param(name, marks=[pytest.mark.engine] if name in REAL else []) for name in MAKERS]

@@ -55,6 +55,7 @@ class Product(ThreadingHTTPServer):
         self.thinks = bool(more.get("thinks", False))
         self.slots = int(more.get("slots", 2))
         self.dead = False
+        self.draws = 0
         self.meet: threading.Barrier | None = None
         self.requests: list[tuple[str, Any]] = []
         self.cached: dict[int, tuple[int, ...]] = {}
@@ -84,7 +85,7 @@ class Product(ThreadingHTTPServer):
 
         `asked` has max, temperature, seed, stop and schema.
         """
-        drawn = f"{asked['seed']}/" if asked["temperature"] > 0 and self.honours_seed() else ""
+        drawn = f"{self.draw(asked['seed'])}/" if asked["temperature"] > 0 else ""
         schema = asked["schema"]
         if schema is not None and "schema ignored" not in self.faults:
             text = default_json(schema, drawn + prompt)
@@ -96,11 +97,10 @@ class Product(ThreadingHTTPServer):
             return words[: asked["max"]], "length"
         return words, "stop"
 
-    def honours_seed(self) -> bool:
-        if "seed ignored" in self.faults:
-            self.requests.append(("draw", len(self.requests)))
-            return False
-        return True
+    def draw(self, seed: Any) -> Any:
+        """What decides a warm answer: the seed, or nothing that a client could repeat."""
+        self.draws += 1
+        return f"draw {self.draws}" if "seed ignored" in self.faults else seed
 
     def alternatives(self, prompt: str) -> dict[str, float]:
         """The likeliest next tokens."""

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from contract_backends import MAKERS, PARAMS, WINDOW
+from contract_backends import DECLARED, MAKERS, PARAMS, WINDOW
 
 from offline_judge.domain.message import (
     Constraint,
@@ -56,6 +56,16 @@ SCHEMA: dict[str, Any] = {
 
 async def test_every_registered_backend_is_held_to_the_contract() -> None:
     assert set(BACKENDS.names()) <= set(MAKERS)
+
+
+async def test_it_declares_all_that_it_is_known_to_do(
+    backend: Backend, request: pytest.FixtureRequest
+) -> None:
+    name = request.node.callspec.params["backend"]
+    flags = ("token_level", "label_probabilities", "seed", "reports_cached_tokens")
+    found = {flag for flag in flags if getattr(backend.capabilities, flag)}
+    assert found == DECLARED[name]
+    assert backend.capabilities.constraints == ("json_schema",)
 
 
 def needs(backend: Backend, *flags: str) -> None:

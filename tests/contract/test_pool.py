@@ -142,9 +142,6 @@ async def test_a_dead_server_is_left_out_and_comes_back() -> None:
 async def test_all_dead_is_an_error_after_a_while() -> None:
     with products(2) as found:
         pool = await pool_of(found)
-        for member in pool.members:
-            # Looking at them for as long as a user would wait is not what is tested here.
-            member.tries = 0
     with pytest.raises(BackendStartError, match=r"None of the servers came back|did not come back"):
         async with asyncio.timeout(60):
             await ask(pool, "anybody", "0/verdict")
