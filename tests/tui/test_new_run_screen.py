@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from offline_judge_tui.app import OfflineJudgeApp
@@ -99,6 +101,27 @@ async def test_columns_are_named(place: Place, settings: Settings) -> None:
         await until(pilot, lambda: "Nothing is wrong" in static(pilot, "#problems"))
         assert "--map ask=question --map said=response" in static(pilot, "#command")
         assert "Because [b]so[/b]." in static(pilot, "#rows")
+
+
+async def test_columns_that_are_known_before_the_choices_are_offered_all_the_same(
+    place: Place, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_at = threading.Event()
+    choices = api.run_choices
+
+    def late(*arguments: Any) -> Any:
+        assert looked_at.wait(30)
+        return choices(*arguments)
+
+    monkeypatch.setattr(api, "run_choices", late)
+    table = place.path / "d.csv"
+    table.write_text("ask,said\nWho?,Me.\n")
+    app = OfflineJudgeApp(settings)
+    async with app.run_test(size=(140, 45), notifications=True) as pilot:
+        app.open("new_run", data=str(table))
+        await until(pilot, lambda: "ask: Who?" in screen_text(pilot))
+        looked_at.set()
+        await until(pilot, lambda: bool(app.screen.query("#field-question")))
 
 
 async def test_what_keeps_a_run_from_beginning_comes_back(

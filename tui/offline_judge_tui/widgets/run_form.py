@@ -202,6 +202,8 @@ class RunForm(VerticalScroll):
         self._set("search", [(name, name) for name in searches])
         self._set("format", [(OWN, ""), *((name, name) for name in choices.formats)])
         self.call_later(self._show_options)
+        # The columns of a file may have come first, when the fields were not known yet.
+        self.call_later(self._show_mapping)
 
     def show_columns(self, columns: Sequence[str]) -> None:
         """Offer the columns of the data file for the fields of a sample."""
