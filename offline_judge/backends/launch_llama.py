@@ -126,6 +126,7 @@ def _abilities(program: str) -> tuple[str, frozenset[str]]:
         raise BackendStartError(
             f"{program} is no llama-server: its --help names neither --model nor --parallel.",
             where="llama_server",
+            remedy="Set llama_server to the path of a llama-server.",
         )
     version = re.search(r"version: *(\S+)", texts[0])
     return version[1] if version else "", known

@@ -94,7 +94,8 @@ class PoolBackend:
         """
         self._listener = listener
         found = await asyncio.gather(
-            *(member.backend.start(listener) for member in self.members), return_exceptions=True
+            *(member.backend.start(self._hearing(member)) for member in self.members),
+            return_exceptions=True,
         )
         problems = []
         for member, problem in zip(self.members, found, strict=True):
@@ -224,6 +225,15 @@ class PoolBackend:
                 self._check_hope()
                 await self._changed.wait()
 
+    def _hearing(self, member: Member) -> StartListener:
+        """Passes on what a member says, with its name; that one is ready is not that all are."""
+
+        def listener(phase: str, detail: str = "") -> None:
+            said = f"{member.name}: {'ready, ' if phase == 'ready' else ''}{detail}"
+            self._listener("server" if phase == "ready" else phase, said)
+
+        return listener
+
     def _check_hope(self) -> None:
         """Give up once every server is down and was looked at often enough."""
         if all(not member.up and member.tries >= _TRIES_OF_ALL for member in self.members):
@@ -263,7 +273,7 @@ class PoolBackend:
         try:
             prompt = await member.backend.prepare(_TURNS)
         except (AssertionError, BackendCrashedError):
-            await member.backend.start(_silent)
+            await member.backend.start(self._hearing(member))
             prompt = await member.backend.prepare(_TURNS)
         others = [one for one in self.members if one.up and one is not member]
         if others and prompt.token_ids != (await others[0].backend.prepare(_TURNS)).token_ids:

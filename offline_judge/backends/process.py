@@ -193,14 +193,7 @@ class ChildProcess:
                 ) from None
             if message is None or message.get("phase") == "failed":
                 await self.wait()
-                # The log names the cause, where it has one; the report may only say that it failed.
-                reported = str((message or {}).get("error", ""))
-                words = self._logged_errors() or reported or self.last_words()
-                raise BackendStartError(
-                    f"{self._spec.name} did not start ({self.exit_text})",
-                    where=words,
-                    remedy=str((message or {}).get("remedy", "")),
-                )
+                raise self._not_started(message or {})
             phase = str(message.pop("phase", phase))
             detail = str(message.pop("detail", "")) or self._spec.name
             merged |= message
@@ -211,6 +204,17 @@ class ChildProcess:
     def _logged_errors(self, lines: int = 3) -> str:
         errors = [line.split(" E ", 1)[1].strip() for line in self._tail if " E " in line]
         return "; ".join(errors[:lines])
+
+    def _not_started(self, message: Message) -> BackendStartError:
+        """Why it did not start: by its log, which names the cause, else by its own report."""
+        reported, logged = str(message.get("error", "")), self._logged_errors()
+        if reported and not logged:
+            what = f"{self._spec.name} did not start: {reported}"
+            return BackendStartError(what, remedy=str(message.get("remedy", "")))
+        return BackendStartError(
+            f"{self._spec.name} did not start ({self.exit_text})",
+            where=logged or self.last_words(),
+        )
 
     async def _read_phases(self, stream: asyncio.StreamReader) -> None:
         async for line in _lines(stream):

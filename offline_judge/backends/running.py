@@ -122,7 +122,7 @@ class RunningServer:
         """Wait until it answers again; the caller holds the lock."""
         reason = self._reason
         while self._failures < _MOST_FAILURES:
-            self._listener("restart", reason)
+            self._listener("waiting", f"for {self._product} at {self.options.base_url}: {reason}")
             await asyncio.sleep(self._back_off_s * 2**self._failures)
             self._failures += 1
             try:
@@ -131,6 +131,7 @@ class RunningServer:
                 reason = error.message
                 continue
             self.restarts += 1
+            self._listener("restart", f"{self._product} is back: {self._reason}")
             return
         raise BackendStartError(
             f"{self._product} at {self.options.base_url} did not come back "

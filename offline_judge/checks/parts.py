@@ -104,9 +104,10 @@ def check_engines(settings: Settings) -> Iterator[Finding]:
     engine, identity = wiring.make_engine(settings, settings.lanes)
     text = f"{identity.name} by {identity.engine} {identity.engine_version}".rstrip()
     yield Finding(area, "judge", "ok", text)
-    for other in wiring.stored_probes(settings):
-        yield _probed(other)
     seen = engine.probe
+    for other in wiring.stored_probes(settings):
+        if other != seen:
+            yield _probed(other)
     if seen is None:
         remedy = f"offline-judge doctor --probe --judge {settings.judge}"
         yield Finding(area, "probe", "note", "this judge was not probed yet", remedy)
@@ -124,9 +125,9 @@ def _probed(seen: CapabilityReport) -> Finding:
     )
     worst = seen.problems()
     if not worst:
-        return Finding("engines", name, "ok", text)
+        return Finding("other probes", name, "ok", text)
     said, _, remedy = worst[0].partition(": ")
-    return Finding("engines", name, "note", f"{text}; {said}", remedy)
+    return Finding("other probes", name, "note", f"{text}; {said}", remedy)
 
 
 def probe_findings(seen: CapabilityReport) -> Iterator[Finding]:
@@ -149,8 +150,16 @@ def probe_findings(seen: CapabilityReport) -> Iterator[Finding]:
         if seen.offloaded is None
         else f"{seen.offloaded[0]} of {seen.offloaded[1]}",
     }
+    lacking = {
+        "front of a full prompt": seen.needle not in ("found", ""),
+        "constraint": not can.constraints,
+        "bad constraint": not seen.bad_constraint_refused,
+        "seed": not can.seed,
+        "label probabilities": not can.label_probabilities,
+        "two requests at once": seen.mixed_up,
+    }
     for name, text in rows.items():
-        yield Finding(area, name, "ok", text)
+        yield Finding(area, name, "note" if lacking.get(name) else "ok", text)
     for problem in seen.problems():
         text, _, remedy = problem.partition(": ")
         severe = seen.mixed_up or seen.needle in ("lost", "cut")

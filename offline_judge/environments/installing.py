@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,11 @@ from offline_judge.weights.disk import check_space, read_json, write_json
 from offline_judge.weights.partial import PullLock
 
 MARKER = "engine.json"
-_TAIL = 12
+_TAIL = 40
+_SHOWN = 2
+_UNREACHED = re.compile(
+    r"Failed to establish a new connection|Name or service not known|name resolution|timed out"
+)
 _CHECK_S = 300
 _REQUIREMENTS = """
 import sys
@@ -245,11 +250,17 @@ def _check(recipe: Recipe, folder: Path) -> dict[str, Any]:
     return found
 
 
-def _failed(recipe: Recipe, what: str, lines: Any) -> MissingError:
-    words = "\n".join([line for line in lines if line.strip()][-_TAIL:])
+def _failed(recipe: Recipe, what: str, lines: Iterable[str]) -> MissingError:
+    said = [line.strip() for line in lines if line.strip()]
+    unreached = next((line for line in said if _UNREACHED.search(line)), "")
+    if unreached:
+        # What follows it speaks of versions that are not to be had, which is not the cause.
+        host = re.search(r"https?://([^/\s]+)", "\n".join(said))
+        what = f"{host[1] if host else 'the package index'} cannot be reached"
+        said = []
     return MissingError(
         f"The engine `{recipe.name}` could not be installed: {what}.",
-        where=words,
+        where="; ".join(said[-_SHOWN:]),
         remedy=f"What was begun does not count; mend that and: offline-judge engines install "
         f"{recipe.name}",
     )

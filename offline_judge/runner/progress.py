@@ -98,6 +98,11 @@ class Meter:
 
         A judge that says the same of every sample more likely reads its prompt than the samples.
         """
+        if not self._verdicts and self._finished >= _ALARM_FROM:
+            return (
+                f"None of the {self._finished} samples of this run so far could be scored: see why "
+                "with `runs show`, and whether this judge is fit with `judge check`."
+            )
         if len(self._verdicts) != 1 or self._verdicts.total() < _ALARM_FROM:
             return ""
         ((verdict, count),) = self._verdicts.items()

@@ -61,25 +61,45 @@ def endpoints(settings: Settings, environ: Mapping[str, str] | None = None) -> t
         return ()
     names = [name.strip() for name in settings.judge.split(",") if name.strip()]
     served = [name for name in names if name.partition(":")[0] in KINDS]
-    if not served:
-        if settings.base_url and settings.origins.get("base_url") == "flag":
+    _check_names(names, served, settings)
+    found = tuple(_endpoint(name, settings, environ) for name in served)
+    if found:
+        _check_flags(settings)
+        _check_alike(found, settings)
+    for one in found:
+        _check_allowed(one, settings)
+    return found
+
+
+def _check_names(names: list[str], served: list[str], settings: Settings) -> None:
+    """Refuse names that cannot be meant, and cards and servers that cannot go together."""
+    where = f"judge = {settings.judge}"
+    for name in names:
+        if name not in served and "@http" in name:
             raise UsageError(
-                "--base-url names a server, and the judge is a model card.",
-                where=f"judge = {settings.judge}",
-                remedy=f"Name the server's kind: {', '.join(f'{kind}:MODEL' for kind in KINDS)}.",
+                f"`{name.partition(':')[0]}` is no kind of server.",
+                where=name,
+                remedy=f"Kinds: {', '.join(KINDS)}.",
             )
-        if len(names) > 1:
-            raise UsageError(
-                "Several judges can only be servers that run, of one model.",
-                where=f"judge = {settings.judge}",
-                remedy="For example: --judge vllm:MODEL@http://127.0.0.1:8000 --judge "
-                "vllm:MODEL@http://127.0.0.1:8001",
-            )
-        return ()
-    if len(served) < len(names):
+    if served and len(served) < len(names):
+        raise UsageError("Servers and model cards cannot judge together.", where=where)
+    if not served and len(names) > 1:
         raise UsageError(
-            "Servers and model cards cannot judge together.", where=f"judge = {settings.judge}"
+            "Several judges can only be servers that run, of one model.",
+            where=where,
+            remedy="For example: --judge vllm:MODEL@http://127.0.0.1:8000 --judge "
+            "vllm:MODEL@http://127.0.0.1:8001",
         )
+    if not served and settings.base_url and settings.origins.get("base_url") == "flag":
+        raise UsageError(
+            "--base-url names a server, and the judge is a model card.",
+            where=where,
+            remedy=f"Name the server's kind: {', '.join(f'{kind}:MODEL' for kind in KINDS)}.",
+        )
+
+
+def _check_flags(settings: Settings) -> None:
+    """Refuse what is said beside a server and cannot hold for it."""
     if settings.origins.get("engine") == "flag":
         raise UsageError(
             "--engine runs a model card, and the judge is a server that runs already.",
@@ -91,11 +111,6 @@ def endpoints(settings: Settings, environ: Mapping[str, str] | None = None) -> t
             "--allow-remote takes the names of hosts, not addresses.",
             where=f"allow_remote = {settings.allow_remote}",
         )
-    found = tuple(_endpoint(name, settings, environ) for name in names)
-    _check_alike(found, settings)
-    for one in found:
-        _check_allowed(one, settings)
-    return found
 
 
 def is_loopback(host: str) -> bool:

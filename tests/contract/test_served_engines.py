@@ -249,7 +249,8 @@ async def test_a_server_that_dies_and_comes_back_is_waited_for() -> None:
         prompt = await waiting
         assert prompt.tokens > 0
         assert server.restarts == 1
-        assert "restart" in phases
+        assert phases.index("waiting") < phases.index("restart")
+        assert phases.count("restart") == 1
         await backend.close()
 
 

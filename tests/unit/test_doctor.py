@@ -214,16 +214,16 @@ def test_a_sound_engine_has_no_problems() -> None:
     ],
 )
 def test_what_makes_judgments_worthless_is_a_problem(changes: Any, words: str) -> None:
-    (problem,) = [one for one in parts.probe_findings(seen(**changes)) if one.state != "ok"]
-    assert problem.state == "problem"
+    found = parts.probe_findings(seen(**changes))
+    (problem,) = [one for one in found if one.state == "problem"]
     assert words in problem.text
     assert problem.remedy
 
 
 def test_a_model_that_overlooks_what_was_read_is_worth_knowing_and_no_fault() -> None:
-    (note,) = [one for one in parts.probe_findings(seen(needle="missed")) if one.state != "ok"]
-    assert note.state == "note"
-    assert "model itself" in note.text
+    found = [one for one in parts.probe_findings(seen(needle="missed")) if one.state != "ok"]
+    assert {one.state for one in found} == {"note"}
+    assert "model itself" in found[-1].text
 
 
 def test_a_probe_is_kept_and_found_again_for_the_same_judge_only(settings: Settings) -> None:

@@ -46,9 +46,12 @@ def use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Use:
     wheels.mkdir()
     wheel(wheels)
 
-    def put(check: str = CHECK, wanted: str = "tinyengine==1.0", disk: int = 1000) -> Recipe:
-        step = Step(("--no-index", "--find-links", str(wheels), wanted))
-        made = replace(RECIPES[NAME], steps=(step,), check=check, index="", disk=disk)
+    def put(
+        check: str = CHECK, wanted: str = "tinyengine==1.0", disk: int = 1000, index: str = ""
+    ) -> Recipe:
+        from_here = ("--no-index", "--find-links", str(wheels))
+        step = Step((wanted,), own_index=True) if index else Step((*from_here, wanted))
+        made = replace(RECIPES[NAME], steps=(step,), check=check, index=index, disk=disk)
         monkeypatch.setattr(installing, "RECIPES", {NAME: made})
         return made
 
@@ -170,3 +173,10 @@ def test_the_requirements_of_a_step_leave_out_what_they_shall(tmp_path: Path) ->
         check=True,
     ).stdout
     assert none == ""
+
+
+def test_an_index_that_cannot_be_reached_is_told_as_such(tmp_path: Path, use: Use) -> None:
+    # Nobody listens there; pip itself would end with a remark on versions.
+    use(index="http://127.0.0.1:9/simple")
+    with pytest.raises(MissingError, match=r"installed: 127\.0\.0\.1:9 cannot be reached\."):
+        install(tmp_path, NAME, silent)

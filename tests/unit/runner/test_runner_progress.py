@@ -136,3 +136,13 @@ def test_a_judge_that_always_says_the_same_raises_the_alarm() -> None:
     assert "All 20 verdicts" in meter.alarm()
     _verdict(meter, "20", False)
     assert meter.alarm() == ""
+
+
+def test_a_run_in_which_nothing_could_be_scored_raises_the_alarm() -> None:
+    meter = _meter(Clock())
+    for number in range(20):
+        assert meter.alarm() == ""
+        meter.event(SampleFinished(sample_id=str(number), outcome=Outcome.UNSCORED))
+    assert "None of the 20 samples" in meter.alarm()
+    _verdict(meter, "20", True)
+    assert meter.alarm() == ""

@@ -98,6 +98,7 @@ def test_several_servers_of_one_model() -> None:
         ("vllm:m, smollm2-135m-instruct", "cannot judge together"),
         ("one-card, another-card", "Several judges"),
         ("vllm:", "has no model"),
+        ("foo:m@http://127.0.0.1:1", "no kind of server"),
         ("openai:m", "address is not known"),
         ("vllm:m@http://user:word@127.0.0.1:1", "more than an address"),
         ("vllm:m@http://127.0.0.1:1?key=1", "more than an address"),
