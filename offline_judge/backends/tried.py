@@ -77,7 +77,8 @@ class TriedBackend(ABC):
         other = "" if can.window == asked else f" (asked for {asked})"
         on_gpu = self.engine.offloaded
         layers = f", {on_gpu[0]} of {on_gpu[1]} layers on the GPU" if on_gpu else ""
-        listener("ready", f"{can.slots} {self.slot_word}, window {can.window}{other}{layers}")
+        slots = f"{can.slots} {self.slot_word} of up to {can.window} tokens"
+        listener("ready", f"{slots}{other}{layers}")
 
     async def close(self) -> None:
         """End or let go of the server. Safe to call twice."""

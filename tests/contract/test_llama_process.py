@@ -111,7 +111,7 @@ async def _gone_within(pid: int, seconds: float) -> bool:
 async def test_start_up_tells_its_phases(backend: LlamaCppBackend, phases: Phases) -> None:
     names = [phase for phase, _ in phases.seen[:5]]
     assert names == ["spawn", "import", "load", "probe", "ready"]
-    assert "2 slots of 2048 tokens" in phases.seen[4][1]
+    assert "2 slots of up to 2048 tokens" in phases.seen[4][1]
     assert backend.engine.version.startswith("20")
     assert backend.engine.start_s > 0
 
