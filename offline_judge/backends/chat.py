@@ -12,7 +12,7 @@ from typing import Any, ClassVar, cast
 
 from offline_judge.backends import probe
 from offline_judge.backends.gauge import PARAGRAPH, TokenGauge
-from offline_judge.backends.labels import MassCount
+from offline_judge.backends.labels import MassCount, check_labels
 from offline_judge.backends.openai_stream import CompletionStream
 from offline_judge.backends.options import EngineOptions
 from offline_judge.backends.room import SMALLEST_OUTPUT, room_behind
@@ -37,7 +37,6 @@ from offline_judge.errors import (
     BackendError,
     BackendResponseError,
     ContextOverflowError,
-    SchemaError,
 )
 from offline_judge.protocols import Backend
 
@@ -220,15 +219,7 @@ class ChatBackend(TriedBackend):
         self._count(generation.usage, generation.timings)
         if not answer.alternatives:
             raise BackendResponseError("The server named no alternatives for the label's token")
-        count = text_masses(labels, answer.alternatives)
-        masses, outside = count.settle()
-        return Labels(
-            masses=masses,
-            outside=outside,
-            unseen=min(count.unseen, outside),
-            usage=generation.usage,
-            timings=generation.timings,
-        )
+        return text_masses(labels, answer.alternatives).read(generation.usage, generation.timings)
 
     async def _gauge_tokens(self) -> None:
         """Learn how many tokens the model makes of ordinary text."""
@@ -268,17 +259,6 @@ class ChatBackend(TriedBackend):
                 remedy="Give the server a larger window, or set `window` to the one it has.",
             )
         self._gauge.learn(prompt.messages, usage.prompt_tokens)
-
-
-def check_labels(labels: Sequence[Label]) -> None:
-    """Check that labels can be told apart by their names.
-
-    Raises:
-        SchemaError: fewer than two labels, or a name twice.
-    """
-    names = [label.name for label in labels]
-    if len(names) < 2 or len(set(names)) < len(names):
-        raise SchemaError(f"Labels must be two or more with distinct names, not {names}")
 
 
 def text_masses(labels: Sequence[Label], alternatives: Mapping[str, float]) -> MassCount:

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from offline_judge.domain.message import Label
+from offline_judge.domain.message import Label, Labels, Timings, Usage
 from offline_judge.errors import BackendResponseError, SchemaError
 
 # A spelling whose first token has less mass than this cannot matter and is not read further.
@@ -29,6 +29,17 @@ class LabelPlan:
         return max(len(tokens) for all_ in self.spellings.values() for tokens in all_)
 
 
+def check_labels(labels: Sequence[Label]) -> None:
+    """Check that labels can be told apart by their names.
+
+    Raises:
+        SchemaError: fewer than two labels, or a name twice.
+    """
+    names = [label.name for label in labels]
+    if len(names) < 2 or len(set(names)) < len(names):
+        raise SchemaError(f"Labels must be two or more with distinct names, not {names}")
+
+
 def plan_labels(labels: Sequence[Label], tokens_of: Mapping[str, Tokens]) -> LabelPlan:
     """Choose the spellings to sum: those of one token, or for a label without any, all of them.
 
@@ -39,9 +50,7 @@ def plan_labels(labels: Sequence[Label], tokens_of: Mapping[str, Tokens]) -> Lab
     Raises:
         SchemaError: fewer than two labels, a name twice, or two labels that share a first token.
     """
-    names = [label.name for label in labels]
-    if len(names) < 2 or len(set(names)) < len(names):
-        raise SchemaError(f"Labels must be two or more with distinct names, not {names}")
+    check_labels(labels)
     spellings = {label.name: _spellings(label, tokens_of) for label in labels}
     owner: dict[int, str] = {}
     for name, sequences in spellings.items():
@@ -115,6 +124,16 @@ class MassCount:
         scale = 1 / inside if inside > 1 else 1.0
         masses = {name: mass * scale for name, mass in self.masses.items()}
         return masses, max(0.0, 1.0 - sum(masses.values()))
+
+    def read(self, usage: Usage, timings: Timings) -> Labels:
+        """The reading, settled.
+
+        Raises:
+            BackendResponseError: as `settle`.
+        """
+        masses, outside = self.settle()
+        unseen = min(self.unseen, outside)
+        return Labels(masses=masses, outside=outside, unseen=unseen, usage=usage, timings=timings)
 
 
 class LabelTokens:

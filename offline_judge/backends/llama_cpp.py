@@ -161,16 +161,9 @@ class LlamaCppBackend(TriedBackend):
                 return (await self._alternatives(prompt, forced, hold))[0]
 
             count, steps = await count_masses(plan, first, further)
-        masses, outside = count.settle()
         seen, took = usage(final), timings(final)
         self._count(seen, took)
-        return Labels(
-            masses=masses,
-            outside=outside,
-            unseen=min(count.unseen, outside),
-            usage=seen.model_copy(update={"completion_tokens": steps}),
-            timings=took,
-        )
+        return count.read(seen.model_copy(update={"completion_tokens": steps}), took)
 
     async def slot_states(self) -> list[dict[str, Any]]:
         """What the engine says of each slot: `id`, `n_ctx`, `is_processing` and more."""

@@ -192,14 +192,7 @@ class VllmBackend(TriedBackend):
         self._check_read(prompt, usage)
         timings = Timings(prompt_s=time.monotonic() - begun)
         self._count(usage, timings)
-        masses, outside = count.settle()
-        return Labels(
-            masses=masses,
-            outside=outside,
-            unseen=min(count.unseen, outside),
-            usage=usage.model_copy(update={"completion_tokens": steps}),
-            timings=timings,
-        )
+        return count.read(usage.model_copy(update={"completion_tokens": steps}), timings)
 
     async def _distribution(self, ids: Tokens) -> tuple[Alternatives, Usage]:
         body = self._body(ids, 1) | {

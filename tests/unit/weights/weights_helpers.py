@@ -160,24 +160,32 @@ class Hub:
 
 
 @contextmanager
+def on_loopback(handler: type[BaseHTTPRequestHandler]) -> Iterator[str]:
+    """The address of a server on loopback that lives in a thread."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    server.daemon_threads = False
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+@contextmanager
 def serving(hub: Hub) -> Iterator[Hub]:
     """Serve `hub` on loopback from a thread."""
 
     class Handler(_Handler):
         served = hub
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = False
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    hub.address = f"http://127.0.0.1:{server.server_port}"
-    try:
-        yield hub
-    finally:
-        hub.hold.set()
-        server.shutdown()
-        thread.join()
-        server.server_close()
+    with on_loopback(Handler) as hub.address:
+        try:
+            yield hub
+        finally:
+            hub.hold.set()
 
 
 class _Handler(BaseHTTPRequestHandler):
